@@ -1,0 +1,119 @@
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+BIN := .venv/bin
+NOTEBOOKS := $(sort $(wildcard book/*.ipynb))
+EXTRAS := experiments,book,test,cluster
+PLATFORM := $(shell uname -sm)
+
+PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
+PIP_PROGRESS = 2>&1 | tee -a .venv/install.log | awk '/^Collecting/ { if (++n % 25 == 0) print "  " n " packages found" } \
+	/^Installing collected/ { if (n > 25) print "  unpacking " n " packages" } /^ERROR/ { print } { fflush() }' \
+	|| { echo "Installing failed; the whole story is in .venv/install.log"; exit 1; }
+
+export TQDM_DISABLE := 1
+
+.PHONY: help book test env data lint unit notebooks run-notebooks html browser serve bench reproduce lock clean
+
+# Notebooks run in the folder $(1), one after the other, with a line of progress each.
+define execute
+	n=0; for file in $(NOTEBOOKS:book/%=$(1)/%); do n=$$((n + 1)); \
+		echo "[$$n/$(words $(NOTEBOOKS))] running $$file ..."; \
+		$(BIN)/jupyter nbconvert --log-level WARN --to notebook --execute --inplace \
+			--ExecutePreprocessor.record_timing=False "$$file" \
+			2> >(grep -v 'Kernel is running over TCP' >&2); done
+endef
+
+# The book is built from a copy, to which MathJax is added from its PyPI package.
+define copy_book
+	rm -rf _build/book && mkdir -p _build && cp -rp book _build/book && \
+	mathjax=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sphinx-mathjax-offline/static/mathjax && \
+	mkdir -p _build/book/_extra/mathjax/{output/chtml/fonts,input/tex} && \
+	cp "$$mathjax"/tex-chtml.js _build/book/_extra/mathjax/ && \
+	cp -r "$$mathjax"/output/chtml/fonts/woff-v2 _build/book/_extra/mathjax/output/chtml/fonts/ && \
+	cp -r "$$mathjax"/input/tex/extensions _build/book/_extra/mathjax/input/tex/
+endef
+
+define build_html
+	echo "Building the book ..." && rm -rf _build/html && \
+	$(BIN)/jupyter-book build _build/book --config _config.yml --path-output . -q -W -n --keep-going >/dev/null && \
+	echo "The book is built: open _build/html/index.html in a browser."
+endef
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+book: env data ## run every chapter and build the book (tracked files stay as they are)
+	@$(call copy_book)
+	@$(call execute,_build/book)
+	@$(call build_html)
+
+test: lint unit notebooks browser ## everything that CI checks: lint, unit tests, notebooks, the book in a browser
+	@echo "All checks passed."
+
+env: .venv/.installed ## create .venv with every dependency
+
+.venv/.installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(f"wbn needs Python 3.11 or newer, this is {sys.version.split()[0]}: try make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
+	@test -x $(BIN)/python || { echo "Creating .venv ..."; $(PYTHON) -m venv .venv; }
+ifeq ($(PLATFORM),Linux x86_64)
+	@echo "Installing $$(grep -c == requirements.lock) pinned packages (about 6 GB, a few minutes) ..."
+	@$(PIP_INSTALL) --no-deps -r requirements.lock $(PIP_PROGRESS)
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e . $(PIP_PROGRESS)
+else
+	@echo "requirements.lock is for Linux x86-64; on $(PLATFORM) pip resolves the ranges of pyproject.toml ..."
+	@$(PIP_INSTALL) -e '.[$(EXTRAS)]' $(PIP_PROGRESS)
+endif
+	@touch $@
+
+data: env ## fetch and verify MNIST
+	@$(BIN)/python data_scripts/fetch_mnist.py
+
+lint: env ## check code and notebooks with ruff, notebook metadata with nb-clean
+	@echo "Linting ..."
+	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --check --quiet .
+	@$(BIN)/nb-clean check -o -c -n --preserve-cell-metadata-field mystnb --preserve-cell-metadata-field tags $(NOTEBOOKS)
+
+unit: env data ## run the unit tests and doctests, with coverage of the method
+	@echo "Unit tests and doctests ..."
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --ignore=tests/book \
+		--cov --cov-report=term:skip-covered --cov-fail-under=98
+
+notebooks: env data ## rerun every notebook and compare its outputs with the committed ones (nbval)
+	@echo "Rerunning $(words $(NOTEBOOKS)) notebooks and comparing their outputs ..."
+	@mkdir -p _build
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --nbval --nbval-current-env \
+		--nbval-sanitize-with book/nbval_sanitize.cfg --junitxml _build/nbval.xml $(NOTEBOOKS)
+
+run-notebooks: env data ## regenerate the committed outputs of every notebook
+	@$(call execute,book)
+
+html: env ## build the book from the committed outputs
+	@$(call copy_book)
+	@$(call build_html)
+
+browser: notebooks html ## test the rendered book in a headless browser
+	@echo "Testing the rendered book ..."
+	@$(BIN)/python -m pytest -q tests/book
+
+serve: html ## build the book and serve it on this machine
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html 8000
+
+bench: env ## time the layers and the training engine
+	@for file in benchmarks/*.py; do echo "$$file"; $(BIN)/python "$$file"; done
+
+reproduce: env data ## recompute every stored result into a fresh store and compare
+	@$(BIN)/wbn reproduce --help >/dev/null
+
+lock: ## regenerate requirements.lock from pyproject.toml, keeping pins that still fit
+	@$(PYTHON) -m venv _build/lock && _build/lock/bin/python -m pip install -q pip-tools
+	@_build/lock/bin/pip-compile -q --all-extras --strip-extras --allow-unsafe --no-header \
+		--no-emit-options --no-annotate --output-file requirements.lock pyproject.toml
+	@sed -i -e '/^#/d' -e '/^$$/d' -e '1i # Linux x86-64, Python 3.11; regenerate with: make lock' requirements.lock
+
+clean: ## remove what the build made (the environment and the data stay)
+	@rm -rf _build .pytest_cache .ruff_cache .coverage .hypothesis wbn.egg-info

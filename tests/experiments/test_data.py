@@ -1,0 +1,103 @@
+"""Splits against Table 1, and the independence of the random streams."""
+
+import itertools
+
+import pytest
+import torch
+
+from wbn.experiments import data
+from wbn.experiments.data import imbalanced, load_mnist, load_split, long_tail_counts, stream
+
+TABLE_1 = {
+    "i": {0: (5923, 980), 1: (45, 1135)},
+    "ii": {1: (45, 1135), 8: (5851, 974)},
+    "iii": {4: (39, 982), 7: (6265, 1028)},
+}
+
+
+@pytest.mark.parametrize("experiment", TABLE_1)
+@pytest.mark.parametrize("seed", [0, 7])
+def test_sizes_equal_table_1(experiment, seed):
+    split = load_split(experiment, seed)
+    assert split.digits == tuple(TABLE_1[experiment])
+    for label, (train, test) in enumerate(TABLE_1[experiment].values()):
+        assert (split.train_labels == label).sum() == train
+        assert (split.test_labels == label).sum() == test
+
+
+@pytest.mark.parametrize("experiment", TABLE_1)
+def test_images_keep_their_digits(experiment):
+    split = load_split(experiment, 3)
+    images, digits = load_mnist(train=True)
+    assert torch.equal(split.train_images, images[split.train_index])
+    assert torch.equal(torch.tensor(split.digits)[split.train_labels], digits[split.train_index])
+    assert len(split.train_index.unique()) == len(split.train_index)
+
+
+def test_minority_is_the_small_class():
+    assert [load_split(e, 0).minority for e in TABLE_1] == [1, 0, 0]
+
+
+def test_seed_draws_the_minority_and_nothing_else():
+    one, two, again = (load_split("i", seed) for seed in (0, 1, 0))
+    assert torch.equal(one.train_index, again.train_index)
+    same = one.train_index == two.train_index
+    assert same[:5923].all()
+    assert not same[5923:].all()
+    assert torch.equal(one.test_images, two.test_images)
+
+
+def test_draw_of_a_class_does_not_depend_on_the_other_class():
+    first, second = (load_split(e, 5) for e in ("i", "ii"))
+    assert torch.equal(first.train_index[5923:], second.train_index[:45])
+
+
+def test_minority_draw_covers_the_class_uniformly():
+    labels = torch.zeros(20, dtype=torch.long)
+    hits = torch.zeros(20)
+    for seed in range(2000):
+        hits[imbalanced(labels, {0: 5}, seed)] += 1
+    expected = 2000 * 5 / 20
+    assert ((hits - expected).abs() < 5 * (expected * 0.75) ** 0.5).all()
+
+
+@pytest.mark.parametrize("count", [0, -1, 4])
+def test_impossible_draw_is_refused(count):
+    with pytest.raises(ValueError, match="between 1 and 3"):
+        imbalanced(torch.tensor([5, 5, 5]), {5: count}, seed=0)
+
+
+def test_unknown_experiment_is_refused():
+    with pytest.raises(ValueError, match="there are i, ii, iii"):
+        load_split("iv", 0)
+
+
+def test_long_tail_runs_from_n_max_to_n_max_over_ratio():
+    counts = long_tail_counts(5000, 200, 10)
+    assert counts[0] == 5000
+    assert counts[-1] == 25
+    steps = [a / b for a, b in itertools.pairwise(counts)]
+    assert max(steps) / min(steps) < 1.05
+
+
+@pytest.mark.parametrize("bad", [(5000, 0.5, 10), (5000, 100, 1), (50, 100, 10)])
+def test_impossible_long_tail_is_refused(bad):
+    with pytest.raises(ValueError, match="n_max"):
+        long_tail_counts(*bad)
+
+
+def test_streams_are_reproducible_and_distinct():
+    draws = {
+        (seed, purpose): torch.rand(4, generator=stream(seed, purpose))
+        for seed in range(3)
+        for purpose in ("split", "initialization", "order")
+    }
+    assert torch.equal(draws[0, "split"], torch.rand(4, generator=stream(0, "split")))
+    assert len({tuple(d.tolist()) for d in draws.values()}) == len(draws)
+
+
+def test_missing_data_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("WBN_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="make data"):
+        load_mnist.__wrapped__(True)
+    assert data.data_folder() == tmp_path
