@@ -1,0 +1,246 @@
+"""Every choice of a run, stated by the paper or not, as one frozen record."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from typing import get_args
+
+from wbn.checks import Correction
+from wbn.experiments.data import EXPERIMENTS
+
+METHODS = {"lf_sbn": "LF+sBN", "wlf_sbn": "WLF+sBN", "wlf_wbn": "WLF+WBN"}
+NORMS = ("standard", "weighted", "none")
+INFERENCE = ("batch_average", "last_epoch", "moving_average", "pooled")
+FOLDS = 5
+
+CHOICES = {
+    "experiment": tuple(EXPERIMENTS),
+    "method": tuple(METHODS),
+    "activation": ("relu",),
+    "hidden_norm": NORMS,
+    "output_norm": NORMS,
+    "initialization": ("xavier_uniform", "xavier_normal"),
+    "optimizer": ("adam",),
+    "input_scaling": ("unit",),
+    "correction": get_args(Correction),
+    "batch_order": ("reshuffle", "fixed", "replacement", "sorted"),
+    "last_batch": ("keep", "drop"),
+    "loss_normalizer": ("batch", "dataset"),
+    "weighting": ("uniform", "inverse_frequency", "class_balanced"),
+    "scale": ("raw", "paper", "mean_one", "classes"),
+    "evaluate_on": ("test", "validation"),
+    "dtype": ("float32", "float64"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """One reading of the paper's experiments; the defaults are the reference reading.
+
+    Fields that are None by default follow from the method or from `epochs`; `resolved` fills
+    them in.
+
+    Parameters
+    ----------
+    experiment, method
+        "i", "ii" or "iii"; "lf_sbn", "wlf_sbn" or "wlf_wbn". Stated.
+    hidden, activation
+        200 units with ReLU. Stated.
+    hidden_norm, output_norm
+        Batch normalization of each layer, "standard", "weighted" or "none"; by default what
+        the method says. Stated.
+    initialization
+        "xavier_uniform" or "xavier_normal". Stated as Xavier's; *uniform is our reading*.
+    optimizer, learning_rate, adam_betas, adam_eps
+        Adam is stated; *1e-3, (0.9, 0.999) and 1e-8 are our reading*, its paper's defaults.
+    batch_size
+        100. Stated.
+    eps, correction
+        1e-8 and "frequency", the unbiased variance of Eqs. 10 and 12. Stated.
+    epochs
+        *20 is our reading.*
+    input_scaling
+        *"unit", pixels divided by 255, is our reading.*
+    batch_order
+        *"reshuffle", a new partition each epoch, is our reading*; "fixed" keeps the first
+        one, "replacement" draws each sample of an epoch anew, "sorted" goes through the data
+        as stored, class by class.
+    last_batch
+        *"keep", train on the short last batch too, is our reading*; or "drop".
+    loss_normalizer
+        *"batch", the mini-batch's own Z_r, is our reading*; "dataset" is Z / N times the batch
+        size.
+    weighting, beta, scale
+        "inverse_frequency" (Eq. 3) on the scale "paper" for the weighted loss. Stated.
+        "class_balanced" (Eq. 13) needs `beta`.
+    inference
+        Statistics used at inference, one name or several, all evaluated on the same networks.
+        "batch_average", the average over mini-batches, is stated; *one pass over the epoch's
+        batches after training is our reading*. "last_epoch" averages what the batches showed
+        while training, "moving_average" is torch's, with `momentum`, "pooled" takes the whole
+        training set as one batch.
+    eval_epochs
+        *Every epoch is our reading.*
+    evaluate_on, fold
+        "test", or "validation": one of five stratified folds of the training set, which is
+        then held out from training.
+    dtype
+        *"float32" is our reading.*
+
+    Examples
+    --------
+    >>> Protocol.paper("i", "wlf_wbn").resolved().hidden_norm
+    'weighted'
+    """
+
+    experiment: str
+    method: str
+    hidden: int = 200
+    activation: str = "relu"
+    hidden_norm: str | None = None
+    output_norm: str | None = None
+    initialization: str = "xavier_uniform"
+    optimizer: str = "adam"
+    learning_rate: float = 1e-3
+    adam_betas: tuple[float, float] = (0.9, 0.999)
+    adam_eps: float = 1e-8
+    batch_size: int = 100
+    eps: float = 1e-8
+    correction: str = "frequency"
+    epochs: int = 20
+    input_scaling: str = "unit"
+    batch_order: str = "reshuffle"
+    last_batch: str = "keep"
+    loss_normalizer: str = "batch"
+    weighting: str | None = None
+    beta: float | None = None
+    scale: str = "paper"
+    inference: str | tuple[str, ...] = ("batch_average",)
+    momentum: float = 0.1
+    eval_epochs: tuple[int, ...] | None = None
+    evaluate_on: str = "test"
+    fold: int = 0
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.inference, str):
+            object.__setattr__(self, "inference", (self.inference,))
+        for name in ("adam_betas", "inference", "eval_epochs"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        self._check()
+
+    def _check(self) -> None:
+        for name, allowed in CHOICES.items():
+            value = getattr(self, name)
+            if value not in allowed and not (value is None and _default(name) is None):
+                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(allowed)}")
+        ranges = {
+            "hidden": self.hidden >= 1,
+            "batch_size": self.batch_size >= 2,
+            "epochs": self.epochs >= 1,
+            "learning_rate": self.learning_rate > 0,
+            "eps": self.eps >= 0,
+            "momentum": 0 < self.momentum <= 1,
+            "fold": self.fold in range(FOLDS),
+            "inference": self.inference and set(self.inference) <= set(INFERENCE),
+            "eval_epochs": self.eval_epochs is None
+            or (self.eval_epochs and set(self.eval_epochs) <= set(range(1, self.epochs + 1))),
+            "beta": self.beta is None or 0 <= self.beta <= 1,
+        }
+        for name, fine in ranges.items():
+            if not fine:
+                raise ValueError(f"{name} is {getattr(self, name)!r}, which is out of its range")
+        if (self.weighting == "class_balanced") != (self.beta is not None):
+            raise ValueError(
+                f"weighting is {self.weighting!r} and beta is {self.beta!r}: "
+                "'class_balanced' needs a beta, the others take none"
+            )
+        if self.method == "lf_sbn" and self.weighting not in (None, "uniform"):
+            raise ValueError("lf_sbn is the plain loss: its weighting can only be 'uniform'")
+
+    @classmethod
+    def paper(cls, experiment: str, method: str, **changes: object) -> Protocol:
+        """The reference reading, with `changes` to it."""
+        unknown = set(changes) - {field.name for field in fields(cls)}
+        if unknown:
+            raise ValueError(f"no such choice: {', '.join(sorted(unknown))}")
+        return cls(experiment=experiment, method=method, **changes)
+
+    @classmethod
+    def family(cls, experiment: str, method: str, **changes: object) -> list[Protocol]:
+        """The declared family of readings, the reference first.
+
+        Loss normalizer (batch, dataset) by batch order (reshuffle, fixed) by learning rate
+        (1e-3, 1e-2).
+
+        Examples
+        --------
+        >>> len(Protocol.family("iii", "wlf_wbn"))
+        8
+        """
+        return [
+            cls.paper(
+                experiment,
+                method,
+                loss_normalizer=normalizer,
+                batch_order=order,
+                learning_rate=rate,
+                **changes,
+            )
+            for normalizer, order, rate in itertools.product(
+                ("batch", "dataset"), ("reshuffle", "fixed"), (1e-3, 1e-2)
+            )
+        ]
+
+    def resolved(self) -> Protocol:
+        """The same protocol with every None that has a value filled in."""
+        norm = "weighted" if self.method == "wlf_wbn" else "standard"
+        weighting = "uniform" if self.method == "lf_sbn" else "inverse_frequency"
+        return replace(
+            self,
+            hidden_norm=self.hidden_norm or norm,
+            output_norm=self.output_norm or norm,
+            weighting=self.weighting or weighting,
+            eval_epochs=tuple(sorted(set(self.eval_epochs or range(1, self.epochs + 1)))),
+        )
+
+    @property
+    def differences(self) -> dict:
+        """What is resolved to something else than in the reference reading."""
+        reference = asdict(Protocol.paper(self.experiment, self.method).resolved())
+        return {k: v for k, v in asdict(self.resolved()).items() if v != reference[k]}
+
+    @property
+    def hash(self) -> str:
+        """Content hash of experiment, method and `differences`, in 12 hexadecimal digits.
+
+        A field added later leaves it alone, as long as its default is the old behavior.
+
+        Examples
+        --------
+        >>> named = Protocol.paper("i", "wlf_wbn", hidden_norm="weighted")
+        >>> named.hash == Protocol.paper("i", "wlf_wbn").hash
+        True
+        """
+        content = {"experiment": self.experiment, "method": self.method, **self.differences}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+    def to_dict(self) -> dict:
+        """Resolved values, ready for JSON."""
+        return json.loads(json.dumps(asdict(self.resolved())))
+
+    @classmethod
+    def from_dict(cls, values: dict) -> Protocol:
+        """The protocol that `to_dict` wrote, or a table of a TOML file."""
+        missing = {"experiment", "method"} - set(values)
+        if missing:
+            raise ValueError(f"a protocol needs {' and '.join(sorted(missing))}")
+        return cls.paper(**values)
+
+
+def _default(name: str) -> object:
+    return next(field.default for field in fields(Protocol) if field.name == name)
