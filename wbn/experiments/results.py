@@ -150,7 +150,10 @@ def paired_difference(table: pd.DataFrame, method: str, baseline: str) -> pd.Dat
     r"""Mean :math:`\frac{1}{n} \sum_s (x_s^\mathrm{method} - x_s^\mathrm{baseline})` over seeds.
 
     Runs of one seed share split, initialization and batch order, so that their difference
-    varies less than theirs do. The interval is that of :func:`mean_interval` in (-1, 1).
+    varies less than theirs do. The interval is that of :func:`mean_interval` in (-1, 1), where
+    it hardly differs from Student's: it covers in 95 % for symmetric differences, but for
+    exponential ones in 90 % at n = 10, 92 % at 20 and 93 % at 40 (simulated). What it misses
+    then is mostly beyond the end of the longer tail: beware of rare large losses.
 
     Parameters
     ----------
@@ -199,7 +202,8 @@ def ranking_probability(
     The interval is the exact binomial one (Clopper and Pearson) for as many trials as there
     are seeds. For independent runs it is on the safe side: the U-statistic averages the
     shares among n trials over the ways to match up the runs, so it varies less than one such
-    share. In simulations with n = 10 and 20 the intervals covered in 95 to 100 %.
+    share. Simulated coverage at n = 10 and 20, for two and three methods whose runs of one
+    seed correlate by -0.9 to 0.7: 95 to 100 %.
 
     Parameters
     ----------
@@ -231,22 +235,19 @@ def ranking_probability(
     0     20  accuracy_overall          0.5  0.039  0.961  3
     """
     tiers = [(tier,) if isinstance(tier, str) else tuple(tier) for tier in ranking]
-    places = {method: place for place, tier in enumerate(tiers) for method in tier}
+    methods = [method for tier in tiers for method in tier]
+    places = [place for place, tier in enumerate(tiers) for _ in tier]
     rows = []
-    for key, runs in _side_by_side(table, list(places)):
-        n, values = len(runs), [runs[method].to_numpy() for method in places]
-        if paired:
-            shares = _agreement(values, list(places.values()))
-        else:
-            if n < len(places):
-                raise ValueError(
-                    f"independent runs of {len(places)} methods need as many seeds, got {n}"
-                )
-            seeds = np.meshgrid(*[np.arange(n)] * len(places), indexing="ij", sparse=True)
-            different = reduce(np.logical_and, (i != j for i, j in combinations(seeds, 2)))
+    for key, runs in _side_by_side(table, methods):
+        n, values = len(runs), runs.to_numpy().T
+        if n < len(methods) and not paired:
+            raise ValueError(f"runs of {len(methods)} methods need as many seeds, got {n}")
+        chosen = np.s_[:]
+        if not paired:
+            seeds = np.meshgrid(*[np.arange(n)] * len(methods), indexing="ij", sparse=True)
+            chosen = reduce(np.logical_and, (i != j for i, j in combinations(seeds, 2)))
             values = np.meshgrid(*values, indexing="ij", sparse=True)
-            shares = _agreement(values, list(places.values()))[different]
-        p = shares.mean()
+        p = _agreement(values, places)[chosen].mean()
         low = special.betaincinv(p * n, n - p * n + 1, (1 - LEVEL) / 2) if p > 0 else 0.0
         high = special.betaincinv(p * n + 1, n - p * n, (1 + LEVEL) / 2) if p < 1 else 1.0
         rows.append(key | {"probability": p, "low": low, "high": high, "n": n})
@@ -279,10 +280,9 @@ def _side_by_side(
     table: pd.DataFrame, methods: Sequence[str]
 ) -> Iterator[tuple[dict, pd.DataFrame]]:
     """Yield each group's keys and its values, a row a seed and a column a method."""
-    if len(methods) < 2 or not set(methods) <= set(table["method"]):
-        raise ValueError(
-            f"need two or more different methods of {sorted(set(table['method']))}, got {methods}"
-        )
+    known = set(table["method"])
+    if not 2 <= len(methods) == len(known.intersection(methods)):
+        raise ValueError(f"need two or more different methods of {sorted(known)}, got {methods}")
     long = _long(table[table["method"].isin(methods)])
     if long.duplicated([*GROUP, "method", "seed"]).any():
         raise ValueError(
@@ -292,7 +292,7 @@ def _side_by_side(
     for key, runs in long.groupby(GROUP, sort=False):
         named = dict(zip(GROUP, key, strict=True))
         wide = runs.pivot(index="seed", columns="method", values="value").reindex(columns=methods)
-        missing = {m: wide.index[wide[m].isna()].tolist() for m in methods if wide[m].isna().any()}
-        if missing:
-            raise ValueError(f"seeds don't match at {named}: missing are {missing}")
+        absent = {m: wide.index[wide[m].isna()].tolist() for m in methods}
+        if any(absent.values()):
+            raise ValueError(f"the methods don't have the same seeds: {absent} missing at {named}")
         yield named, wide

@@ -1,0 +1,128 @@
+"""What several seeds train on and are evaluated on, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from wbn.experiments.data import load_mnist, load_split, stream
+from wbn.experiments.protocol import FOLDS, Protocol
+from wbn.weights import class_balanced, class_counts, inverse_frequency, per_sample, rescale
+
+
+class Block:
+    """Training and evaluation sets of several seeds, as rows of one pool of images.
+
+    Attributes
+    ----------
+    pool : Tensor
+        Training images of the classes, shape (images, pixels).
+    rows, labels : Tensor
+        What each seed trains on, shape (S, N).
+    weights : Tensor or None
+        Sample weights of shape (S, N, 1), None when all are 1.
+    normalizer : float or "batch"
+        For the loss.
+    eval_images, eval_labels : Tensor
+        What each seed is evaluated on, shapes (S, T, pixels) and (S, T).
+    """
+
+    def __init__(self, protocol: Protocol, seeds: list[int]) -> None:
+        splits = [load_split(protocol.experiment, seed) for seed in seeds]
+        self.classes, self.minority = len(splits[0].digits), splits[0].minority
+        self.dtype = getattr(torch, protocol.dtype)
+        images, digits = load_mnist(train=True)
+        kept = torch.isin(digits, torch.tensor(splits[0].digits))
+        self.pool = self._scaled(images[kept])
+        place = kept.cumsum(0) - 1
+        self.rows = torch.stack([place[split.train_index] for split in splits])
+        self.labels = torch.stack([split.train_labels for split in splits])
+        if protocol.evaluate_on == "test":
+            test = self._scaled(splits[0].test_images)
+            self.eval_images = test.expand(len(seeds), *test.shape)
+            self.eval_labels = splits[0].test_labels.expand(len(seeds), -1)
+        else:
+            held_out = torch.stack([
+                fold_numbers(labels, seed) == protocol.fold
+                for labels, seed in zip(self.labels, seeds, strict=True)
+            ])  # fmt: skip
+            self.eval_images = self.pool[_where(held_out, self.rows)]
+            self.eval_labels = _where(held_out, self.labels)
+            self.rows, self.labels = (_where(~held_out, t) for t in (self.rows, self.labels))
+        self.weights = self._weights(protocol)
+        dataset = protocol.loss_normalizer == "dataset" and self.weights is not None
+        self.normalizer = self.weights.double().mean().item() if dataset else "batch"
+
+    def _scaled(self, images: Tensor) -> Tensor:
+        return images.flatten(1).to(self.dtype) / 255
+
+    def _weights(self, protocol: Protocol) -> Tensor | None:
+        if protocol.weighting == "uniform":
+            return None
+        counts = class_counts(self.labels[0], self.classes)
+        balanced = protocol.weighting == "class_balanced"
+        class_weight = (
+            class_balanced(counts, protocol.beta) if balanced else inverse_frequency(counts)
+        )
+        class_weight = rescale(class_weight, counts, protocol.scale)
+        return per_sample(class_weight, self.labels).to(self.dtype).unsqueeze(-1)
+
+    def batch(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Images, labels and weights at the places `index` (S, n) of each training set."""
+        rows, labels = self.rows.gather(1, index), self.labels.gather(1, index)
+        images = self.pool.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        weights = self.weights
+        return images, labels, weights if weights is None else weights.gather(1, index[..., None])
+
+
+def _where(mask: Tensor, values: Tensor) -> Tensor:
+    """The values under the mask, row by row; every row has equally many."""
+    return values[mask].view(len(values), -1)
+
+
+def fold_numbers(labels: Tensor, seed: int) -> Tensor:
+    """A fold from 0 to 4 for each sample, at random and with equal shares of each class.
+
+    Examples
+    --------
+    >>> labels = torch.tensor([0] * 10 + [1] * 5)
+    >>> torch.bincount(fold_numbers(labels, seed=0)[:10]).tolist()
+    [2, 2, 2, 2, 2]
+    """
+    generator, folds = stream(seed, "folds"), torch.empty_like(labels)
+    for label in labels.unique():
+        places = (labels == label).nonzero().squeeze(1)
+        shuffled = places[torch.randperm(len(places), generator=generator)]
+        folds[shuffled] = torch.arange(len(places)) % FOLDS
+    return folds
+
+
+def batch_orders(protocol: Protocol, seeds: list[int], n: int) -> Iterator[Tensor]:
+    """The order of each seed's n samples, shape (S, n), epoch after epoch."""
+    generators = [stream(seed, "order") for seed in seeds]
+    draw = {
+        "reshuffle": lambda g: torch.randperm(n, generator=g),
+        "fixed": lambda g: torch.randperm(n, generator=g),
+        "replacement": lambda g: torch.randint(n, (n,), generator=g),
+        "sorted": lambda g: torch.arange(n),
+    }[protocol.batch_order]
+    order = torch.stack([draw(g) for g in generators])
+    while True:
+        yield order
+        if protocol.batch_order in ("reshuffle", "replacement"):
+            order = torch.stack([draw(g) for g in generators])
+
+
+def cut_batches(order: Tensor, protocol: Protocol) -> list[Tensor]:
+    """The order (S, n) in mini-batches, without the short last one if it is dropped."""
+    batches = list(order.split(protocol.batch_size, dim=1))
+    if protocol.last_batch == "drop" and batches[-1].shape[1] < protocol.batch_size:
+        batches.pop()
+    if not batches or batches[-1].shape[1] < 2:
+        raise ValueError(
+            f"{order.shape[1]} training samples in batches of {protocol.batch_size} leave a last "
+            "batch of one, which has no variance, or none at all: change batch_size or last_batch"
+        )
+    return batches

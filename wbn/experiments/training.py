@@ -1,0 +1,159 @@
+"""Train one protocol for several seeds at once, and tell how it did."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pandas as pd
+import torch
+from torch import Tensor
+from torch.func import grad_and_value, vmap
+from tqdm.auto import tqdm
+
+from wbn.experiments.block import Block, batch_orders, cut_batches
+from wbn.experiments.evaluation import InferenceStatistics, evaluate
+from wbn.experiments.network import Network
+from wbn.experiments.protocol import Protocol
+from wbn.loss import weighted_cross_entropy
+
+SEED_BLOCK = 10  # replicas that train together
+THREADS = 1  # sweeps run units side by side; with the blocks, it makes results equal to the bit
+
+
+KEYS = ["protocol", "experiment", "method", "inference", "evaluated_on", "seed", "epoch"]
+
+
+def run(protocol: Protocol, seeds: Iterable[int], progress: bool = True) -> pd.DataFrame:
+    """Train `protocol` for each seed and evaluate it after each of its `eval_epochs`.
+
+    Each seed has generators of its own for the split, the initialization and the order of
+    mini-batches, and shares them with the other methods. Seeds train together in fixed
+    blocks, so that a call gives the same bits whatever else is asked for.
+
+    Parameters
+    ----------
+    protocol
+        What to run.
+    seeds
+        Whole numbers, not negative.
+    progress
+        Show a bar over epochs, on a terminal.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each seed, evaluated epoch and kind of inference statistics. Accuracies are
+        fractions; `average_precision` is that of the minority class; `train_loss` is the mean
+        over the epoch's mini-batches.
+
+    Examples
+    --------
+    >>> small = Protocol.paper("i", "wlf_wbn", hidden=8, epochs=1)
+    >>> run(small, seeds=[0], progress=False)[["seed", "epoch"]].values.tolist()
+    [[0, 1]]
+    """
+    protocol = protocol.resolved()
+    cut = blocks(seeds)
+    total = len(cut) * protocol.epochs
+    name = f"({protocol.experiment}) {protocol.method}"
+    with fixed_threads(), tqdm(total=total, desc=name, unit="epoch", disable=not progress) as bar:
+        return pd.concat([_run_block(protocol, block, bar) for block in cut], ignore_index=True)
+
+
+def blocks(seeds: Iterable[int]) -> list[list[int]]:
+    """Seeds in increasing order, cut where ``seed // SEED_BLOCK`` changes.
+
+    Examples
+    --------
+    >>> blocks([12, 3, 4])
+    [[3, 4], [12]]
+    """
+    ordered = sorted(set(seeds))
+    if not ordered or ordered[0] < 0:
+        raise ValueError(f"seeds are {ordered}; give at least one, none of them negative")
+    return [list(block) for _, block in itertools.groupby(ordered, lambda s: s // SEED_BLOCK)]
+
+
+@contextmanager
+def fixed_threads() -> Iterator[None]:
+    """`THREADS` threads inside, since sums depend in their last bits on how work is cut."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(THREADS)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class Trainer:
+    """Networks of several seeds in the course of their training.
+
+    Parameters
+    ----------
+    protocol
+        Resolved.
+    seeds
+        One replica each.
+    """
+
+    def __init__(self, protocol: Protocol, seeds: list[int]) -> None:
+        self.protocol, self.seeds = protocol, seeds
+        self.data = data = Block(protocol, seeds)
+        self.network = Network(protocol, seeds, data.pool.shape[1], data.classes)
+        self.optimizer = torch.optim.Adam(
+            self.network.parameters,
+            lr=protocol.learning_rate,
+            betas=protocol.adam_betas,
+            eps=protocol.adam_eps,
+            fused=True,
+        )
+        self.statistics = InferenceStatistics(protocol, self.network)
+        self.orders = batch_orders(protocol, seeds, data.rows.shape[1])
+        loss = partial(weighted_cross_entropy, normalizer=data.normalizer)
+        self.loss_gradient = vmap(grad_and_value(loss), (0, 0, None if data.weights is None else 0))
+
+    def step(self, index: Tensor) -> Tensor:
+        """One step of each replica on its mini-batch, at the places `index` (S, n); the losses."""
+        x, y, w = self.data.batch(index)
+        logits = self.network.forward(x, w)
+        grad, loss = self.loss_gradient(logits, y, w if w is None else w.squeeze(-1))
+        self.network.backward(grad)
+        self.optimizer.step()
+        self.statistics.add(self.network.statistics())
+        return loss
+
+    def train_epoch(self) -> Tensor:
+        """A step for each mini-batch of an epoch; the mean loss of each replica, shape (S,)."""
+        self.batches = cut_batches(next(self.orders), self.protocol)
+        self.statistics.start_epoch()
+        return sum(self.step(index) for index in self.batches) / len(self.batches)
+
+    def evaluate(self, inference: str) -> pd.DataFrame:
+        """A row of scores for each seed, with one kind of inference statistics."""
+        statistics = self.statistics.get(inference, self.data, self.batches)
+        logits = self.network.infer(self.data.eval_images, statistics)
+        return pd.DataFrame({"seed": self.seeds, **evaluate(logits, self.data)})
+
+
+def _run_block(protocol: Protocol, seeds: list[int], bar: tqdm) -> pd.DataFrame:
+    trainer = Trainer(protocol, seeds)
+    tables = []
+    for epoch in range(1, protocol.epochs + 1):
+        losses = trainer.train_epoch().numpy()
+        if epoch in protocol.eval_epochs:
+            tables += [
+                trainer.evaluate(kind).assign(inference=kind, epoch=epoch, train_loss=losses)
+                for kind in protocol.inference
+            ]
+        bar.update()
+    table = pd.concat(tables).assign(
+        protocol=protocol.hash,
+        experiment=protocol.experiment,
+        method=protocol.method,
+        evaluated_on=protocol.evaluate_on,
+    )
+    scores = [name for name in table if name not in KEYS]
+    return table[[*KEYS, *scores]].sort_values(["inference", "seed", "epoch"], ignore_index=True)
