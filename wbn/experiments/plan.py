@@ -1,0 +1,56 @@
+"""Grids of protocols, declared in a TOML file."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from pathlib import Path
+
+from wbn.experiments.protocol import Protocol
+
+
+def read_plan(path: Path | str) -> tuple[list[Protocol], range]:
+    """Protocols and seeds that a TOML file declares.
+
+    The file says ``seeds = 10`` (the number of seeds, from 0) and one or more ``[[grid]]``
+    tables. A choice with a list of values is varied, every combination with the others; a
+    choice with one value is fixed; what is not named is the reference reading. A choice that is
+    a list in itself (`inference`, `eval_epochs`, `adam_betas`) is written as a list of lists to
+    vary it, as a plain list to fix it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> text = 'seeds = 3\\n[[grid]]\\nexperiment = "i"\\nmethod = ["lf_sbn", "wlf_wbn"]'
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+    ...     _ = file.write(text), file.flush()
+    ...     protocols, seeds = read_plan(file.name)
+    >>> [p.method for p in protocols], seeds
+    (['lf_sbn', 'wlf_wbn'], range(0, 3))
+    """
+    try:
+        plan = tomllib.loads(Path(path).read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from error
+    seeds, grids = plan.pop("seeds", None), plan.pop("grid", None)
+    if plan or not isinstance(seeds, int) or seeds < 1 or not isinstance(grids, list):
+        raise ValueError(
+            f"{path} must have `seeds = N` with N of at least 1 and one or more [[grid]] tables, "
+            f"and nothing else; it has {', '.join(['seeds', 'grid', *plan])}"
+        )
+    protocols = [protocol for grid in grids for protocol in _combinations(grid)]
+    return list(dict.fromkeys(protocols)), range(seeds)
+
+
+def _combinations(grid: dict) -> list[Protocol]:
+    whole = ("inference", "eval_epochs", "adam_betas")
+    varied = {
+        name: value
+        if isinstance(value, list) and (name not in whole or isinstance(value[0], list))
+        else [value]
+        for name, value in grid.items()
+    }
+    return [
+        Protocol.from_dict(dict(zip(varied, values, strict=True)))
+        for values in itertools.product(*varied.values())
+    ]

@@ -1,0 +1,336 @@
+"""Class counts to weights: Eqs. 3, 4 and 13 of Yasuda and Ueno (2019).
+
+Every function takes lists, numpy arrays or tensors and returns a float64 tensor. The
+counts are those of the data set, not of a mini-batch.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+ArrayLike = Tensor | np.ndarray | Sequence
+Scale = Literal["raw", "paper", "mean_one", "classes"]
+
+
+def class_counts(labels: ArrayLike, num_classes: int | None = None) -> Tensor:
+    r"""Class sizes :math:`N_k = \sum_\mu \delta(k, t_\mu)`, above Eq. 3.
+
+    Parameters
+    ----------
+    labels
+        Class indices 0, ..., K - 1, of any shape: one for each sample or position.
+    num_classes
+        K. By default the largest label plus one; give it when the last classes may be
+        absent from ``labels``.
+
+    Returns
+    -------
+    Tensor
+        Counts of shape (K,). A class without a label counts zero.
+
+    Examples
+    --------
+    >>> from wbn.weights import class_counts
+    >>> class_counts([0, 0, 1, 0], num_classes=3)
+    tensor([3., 1., 0.], dtype=torch.float64)
+    """
+    labels = _labels(labels).flatten()
+    if num_classes is None:
+        if len(labels) == 0:
+            raise ValueError("no labels given: pass num_classes to count an empty set")
+        num_classes = max(int(labels.max()) + 1, 1)
+    if ((labels < 0) | (labels >= num_classes)).any():
+        raise ValueError(_outside(labels, num_classes))
+    return torch.bincount(labels, minlength=num_classes).double()
+
+
+def uniform(counts: ArrayLike) -> Tensor:
+    r"""Weights :math:`w_k = 1`, which turn Eq. 2 into Eq. 1.
+
+    Parameters
+    ----------
+    counts
+        Class sizes :math:`N_k`, shape (K,), whole and positive.
+
+    Returns
+    -------
+    Tensor
+        Class weights of shape (K,).
+
+    Examples
+    --------
+    >>> from wbn.weights import uniform
+    >>> uniform([5923, 45])
+    tensor([1., 1.], dtype=torch.float64)
+    """
+    return torch.ones_like(_counts(counts))
+
+
+def inverse_frequency(counts: ArrayLike) -> Tensor:
+    r"""Weights :math:`w_k = N / N_k`, Eq. 3.
+
+    They are on the scale ``"paper"``: each class has the effective size N (Eq. 4), and the
+    data set the total weight K N.
+
+    Parameters
+    ----------
+    counts
+        Class sizes :math:`N_k`, shape (K,), whole and positive.
+
+    Returns
+    -------
+    Tensor
+        Class weights of shape (K,).
+
+    Examples
+    --------
+    >>> from wbn.weights import inverse_frequency
+    >>> inverse_frequency([60, 20])
+    tensor([1.3333, 4.0000], dtype=torch.float64)
+    """
+    counts = _counts(counts)
+    return counts.sum() / counts
+
+
+def class_balanced(counts: ArrayLike, beta: float) -> Tensor:
+    r"""Weights :math:`w_k = (1 - \beta) / (1 - \beta^{N_k})`, Eq. 13, of Cui et al. (2019).
+
+    :math:`\beta = 0` is :func:`uniform`, and :math:`\beta = 1` is the limit
+    :math:`1 / N_k`, :func:`inverse_frequency` up to a factor. The weights are on their raw
+    scale, small for a beta near one: see :func:`rescale` before using them in a layer with
+    the frequency correction. Accurate to about 1e-15 relative for every beta.
+
+    Parameters
+    ----------
+    counts
+        Class sizes :math:`N_k`, shape (K,), whole and positive.
+    beta
+        A number in [0, 1].
+
+    Returns
+    -------
+    Tensor
+        Class weights of shape (K,).
+
+    Examples
+    --------
+    >>> from wbn.weights import class_balanced
+    >>> class_balanced([1, 2, 3], beta=0.5)
+    tensor([1.0000, 0.6667, 0.5714], dtype=torch.float64)
+    """
+    counts, beta = _counts(counts), float(beta)
+    if not 0 <= beta <= 1:
+        raise ValueError(f"beta must lie in [0, 1], got {beta}")
+    if beta == 1:
+        return 1 / counts
+    excess = torch.tensor(beta - 1, dtype=torch.float64)  # exact for beta >= 1/2
+    return excess / torch.expm1(counts * torch.log1p(excess))
+
+
+def rescale(class_weight: ArrayLike, counts: ArrayLike, scale: Scale) -> Tensor:
+    r"""Weights :math:`c\,w_k`, with c such that the total is the one that ``scale`` names.
+
+    With :math:`Z = \sum_k N_k w_k` the total weight of the data set:
+
+    ============== ============================ ==========================================
+    ``"raw"``      :math:`c = 1`                as they are
+    ``"paper"``    :math:`Z = K N`              the scale of Eq. 3
+    ``"mean_one"`` :math:`Z = N`                scikit-learn's ``balanced``
+    ``"classes"``  :math:`\sum_k w_k = K`       Cui et al. and most class-balanced code
+    ============== ============================ ==========================================
+
+    The loss with the normalizer ``"batch"`` does not see the scale, and batch
+    normalization sees it only through the frequency correction.
+
+    Parameters
+    ----------
+    class_weight
+        Class weights :math:`w_k`, shape (K,), not all zero.
+    counts
+        Class sizes :math:`N_k`, shape (K,), whole and positive.
+    scale
+        One of the names above.
+
+    Returns
+    -------
+    Tensor
+        Class weights of shape (K,).
+
+    Examples
+    --------
+    >>> from wbn.weights import class_balanced, rescale
+    >>> counts = [60, 20]
+    >>> rescale(class_balanced(counts, beta=1), counts, "mean_one")
+    tensor([0.6667, 2.0000], dtype=torch.float64)
+    """
+    class_weight, counts = _matching(class_weight, counts)
+    classes, n, total_weight = len(counts), counts.sum(), class_weight @ counts
+    if total_weight == 0:
+        raise ValueError("all class weights are zero: at least one must be positive to rescale")
+    factors = {
+        "raw": 1,
+        "paper": classes * n / total_weight,
+        "mean_one": n / total_weight,
+        "classes": classes / class_weight.sum(),
+    }
+    if scale not in factors:
+        raise ValueError(f"scale must be one of {', '.join(map(repr, factors))}, got {scale!r}")
+    return class_weight * factors[scale]
+
+
+def effective_class_sizes(class_weight: ArrayLike, counts: ArrayLike) -> Tensor:
+    r"""Sizes :math:`N_k^\mathrm{effective} = w_k N_k` that the weighted loss sees, Eq. 4.
+
+    Parameters
+    ----------
+    class_weight
+        Class weights :math:`w_k`, shape (K,).
+    counts
+        Class sizes :math:`N_k`, shape (K,), whole and positive.
+
+    Returns
+    -------
+    Tensor
+        Effective sizes of shape (K,).
+
+    Examples
+    --------
+    >>> from wbn.weights import effective_class_sizes, inverse_frequency
+    >>> counts = [60, 20]
+    >>> effective_class_sizes(inverse_frequency(counts), counts)
+    tensor([80., 80.], dtype=torch.float64)
+    """
+    class_weight, counts = _matching(class_weight, counts)
+    return class_weight * counts
+
+
+def effective_sample_size(sample_weight: ArrayLike) -> Tensor:
+    r"""Kish's :math:`Z^2 / \sum_\mu w_\mu^2`, with :math:`Z = \sum_\mu w_\mu`.
+
+    How many equally weighted points would estimate a mean as precisely: N for equal
+    weights, 1 when one point carries all the weight. The scale of the weights does not
+    matter.
+
+    Parameters
+    ----------
+    sample_weight
+        Weights of any shape, not all zero.
+
+    Returns
+    -------
+    Tensor
+        A scalar.
+
+    References
+    ----------
+    Kish, L. (1965). Survey Sampling. Wiley.
+
+    Examples
+    --------
+    >>> from wbn.weights import effective_sample_size
+    >>> effective_sample_size([1, 1, 2])
+    tensor(2.6667, dtype=torch.float64)
+    """
+    sample_weight = _nonnegative(sample_weight, "sample_weight")
+    if not (sample_weight > 0).any():
+        raise ValueError("sample_weight has no positive weight: its effective size is undefined")
+    w = sample_weight / sample_weight.max()
+    return w.sum() ** 2 / w.square().sum()
+
+
+def per_sample(class_weight: ArrayLike, labels: ArrayLike) -> Tensor:
+    r"""Weights :math:`w_\mu = w_{t_\mu}`: each label's class weight.
+
+    Parameters
+    ----------
+    class_weight
+        Class weights :math:`w_k`, shape (K,).
+    labels
+        Class indices 0, ..., K - 1, of any shape: one for each sample or position.
+
+    Returns
+    -------
+    Tensor
+        Weights of the shape of ``labels``, on their device.
+
+    Examples
+    --------
+    >>> from wbn.weights import inverse_frequency, per_sample
+    >>> per_sample(inverse_frequency([60, 20]), [0, 1, 0])
+    tensor([1.3333, 4.0000, 1.3333], dtype=torch.float64)
+    """
+    class_weight, labels = _vector(class_weight, "class_weight"), _labels(labels)
+    try:
+        looked_up = class_weight.to(labels.device).index_select(0, labels.flatten())
+    except IndexError:
+        raise ValueError(_outside(labels, len(class_weight))) from None
+    return looked_up.reshape(labels.shape)
+
+
+def _tensor(values: ArrayLike) -> Tensor:
+    return values if isinstance(values, Tensor) else torch.tensor(np.asarray(values))
+
+
+def _labels(labels: ArrayLike) -> Tensor:
+    labels = _tensor(labels)
+    if (labels.is_floating_point() or labels.is_complex()) and labels.numel() > 0:
+        raise ValueError(
+            f"labels must be class indices of an integer type, got {labels.dtype}: "
+            "convert them, for example with .long()"
+        )
+    return labels.long()
+
+
+def _outside(labels: Tensor, num_classes: int) -> str:
+    wrong = labels[(labels < 0) | (labels >= num_classes)].unique().tolist()
+    return (
+        f"labels must be at least 0 and below the number of classes, {num_classes}, "
+        f"got {', '.join(map(str, wrong[:5]))}{', ...' if len(wrong) > 5 else ''}"
+    )
+
+
+def _vector(values: ArrayLike, name: str) -> Tensor:
+    vector = _tensor(values).double()
+    if vector.ndim != 1 or len(vector) == 0:
+        raise ValueError(
+            f"{name} must have the shape (K,), one number a class, got {tuple(vector.shape)}"
+        )
+    return vector
+
+
+def _nonnegative(values: ArrayLike, name: str) -> Tensor:
+    values = _tensor(values).double()
+    wrong = values[~(values.isfinite() & (values >= 0))]
+    if len(wrong) > 0:
+        raise ValueError(f"{name} must be finite and not negative, got {wrong[0].item()}")
+    return values
+
+
+def _counts(counts: ArrayLike) -> Tensor:
+    counts = _vector(counts, "counts")
+    for k, count in enumerate(counts.tolist()):
+        if count == 0:
+            raise ValueError(
+                f"class {k} has no data point (a count of 0), so its weight is undefined: "
+                "merge it with another class, drop it, or give it a count"
+            )
+        if not (count > 0 and count.is_integer()):
+            raise ValueError(
+                f"counts must be whole positive numbers of data points, got {count} for class "
+                f"{k}: see class_counts(labels)"
+            )
+    return counts
+
+
+def _matching(class_weight: ArrayLike, counts: ArrayLike) -> tuple[Tensor, Tensor]:
+    class_weight = _nonnegative(_vector(class_weight, "class_weight"), "class_weight")
+    counts = _counts(counts).to(class_weight.device)
+    if len(class_weight) != len(counts):
+        raise ValueError(
+            f"class_weight has {len(class_weight)} classes and counts has {len(counts)}: "
+            "they must describe the same classes"
+        )
+    return class_weight, counts
