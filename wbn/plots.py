@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -37,6 +38,50 @@ def tile(images: Tensor, columns: int) -> np.ndarray:
     return sheet.reshape(rows, columns, 28, 28).swapaxes(1, 2).reshape(rows * 28, columns * 28)
 
 
+def mini_batch(
+    x: Tensor, sample_weight: Tensor, minority: Tensor, axis: plt.Axes | None = None
+) -> Figure:
+    """The recurring picture: a mini-batch as points whose area is the weight, with both means.
+
+    Parameters
+    ----------
+    x : Tensor
+        One signal of each sample, shape (N,).
+    sample_weight : Tensor
+        What each sample weighs in the loss, shape (N,).
+    minority : Tensor
+        Whether each sample belongs to the minority class, shape (N,).
+    axis : Axes, optional
+        Where to draw; a new figure by default.
+    """
+    axis = axis or plt.subplots(figsize=(7, 2.4))[1]
+    height = np.where(minority, 0, np.random.default_rng(0).uniform(-1, 1, len(x)))
+    area = 12 * sample_weight / sample_weight.median()
+    for mask, color, marker, name in (
+        (~minority, MAJORITY, "o", "majority"),
+        (minority, MINORITY, "D", "minority"),
+    ):
+        axis.scatter(
+            x[mask], height[mask.numpy()], s=area[mask], color=color, marker=marker, alpha=0.6,
+            linewidths=0, label=name,
+        )  # fmt: skip
+    means = (
+        (x.mean(), "--", "BN's mean"),
+        ((sample_weight * x).sum() / sample_weight.sum(), "-", "WBN's mean"),
+    )
+    for mean, style, name in means:
+        axis.axvline(mean, color="black", linestyle=style, linewidth=1.5, label=name)
+    axis.set_ylim(-1.4, 1.4)
+    axis.margins(x=0.1)
+    axis.set_yticks([])
+    axis.spines["left"].set_visible(False)
+    axis.set_xlabel("signal before normalization")
+    legend = axis.figure.legend(loc="outside upper center", ncols=4)
+    for handle in legend.legend_handles[:2]:
+        handle.set_sizes([30])
+    return axis.figure
+
+
 def share_of_images(counts: dict[str, list[int]]) -> Figure:
     """One square for each training image of each experiment, the minority class colored.
 
@@ -64,4 +109,43 @@ def digit_sheets(sheets: dict[str, Tensor], columns: int = 9) -> Figure:
         axis.imshow(tile(images, columns), cmap="gray_r", interpolation="nearest")
         axis.set_title(title)
         axis.axis("off")
+    return figure
+
+
+def trajectories(summary: pd.DataFrame) -> Figure:
+    """Accuracy against epochs, a panel for each experiment and method, with 95 % bands.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        Of `wbn.experiments.results.summarize`, one protocol for each experiment and method.
+    """
+    lines = {
+        "accuracy_majority": ("majority", MAJORITY, "--"),
+        "accuracy_minority": ("minority", MINORITY, "-"),
+        "accuracy_overall": ("overall", "#444444", ":"),
+    }
+    experiments, methods = summary.experiment.unique(), summary.method.unique()
+    figure, axes = plt.subplots(
+        len(experiments),
+        len(methods),
+        figsize=(7, 0.6 + 1.9 * len(experiments)),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+    )
+    for (experiment, method), panel in summary.groupby(["experiment", "method"]):
+        axis = axes[list(experiments).index(experiment), list(methods).index(method)]
+        for metric, (label, color, style) in lines.items():
+            curve = panel[panel.metric == metric].sort_values("epoch")
+            axis.plot(curve.epoch, 100 * curve["mean"], style, color=color, label=label)
+            axis.fill_between(
+                curve.epoch, 100 * curve.low, 100 * curve.high, color=color, alpha=0.2, linewidth=0
+            )
+        axis.set_title(f"({experiment}) {method}")
+    for axis in axes[-1]:
+        axis.set_xlabel("epoch")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("accuracy (%)")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
