@@ -57,12 +57,13 @@ def mini_batch(
     axis = axis or plt.subplots(figsize=(7, 2.4))[1]
     height = np.where(minority, 0, np.random.default_rng(0).uniform(-1, 1, len(x)))
     area = 12 * sample_weight / sample_weight.median()
-    for mask, color, marker, name in (
-        (~minority, MAJORITY, "o", "majority"),
-        (minority, MINORITY, "D", "minority"),
+    disc = np.pi / 4  # a disc covers less than a diamond of the same size
+    for mask, color, marker, size, name in (
+        (~minority, MAJORITY, "o", area, "majority"),
+        (minority, MINORITY, "D", disc * area, "minority"),
     ):
         axis.scatter(
-            x[mask], height[mask.numpy()], s=area[mask], color=color, marker=marker, alpha=0.6,
+            x[mask], height[mask.numpy()], s=size[mask], color=color, marker=marker, alpha=0.6,
             linewidths=0, label=name,
         )  # fmt: skip
     means = (

@@ -1,13 +1,16 @@
 """The paper's experiments: data, protocol, training, sweeps and statistics."""
 
 from wbn.experiments.data import EXPERIMENTS, imbalanced, load_mnist, load_split, long_tail_counts
+from wbn.experiments.example import ExampleBatch, example_batch
 from wbn.experiments.protocol import METHODS, Protocol
 from wbn.experiments.training import run
 
 __all__ = [
     "EXPERIMENTS",
     "METHODS",
+    "ExampleBatch",
     "Protocol",
+    "example_batch",
     "imbalanced",
     "load_mnist",
     "load_split",
