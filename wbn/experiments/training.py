@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 from torch.func import grad_and_value, vmap
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from wbn.experiments.block import Block, batch_orders, cut_batches
 from wbn.experiments.evaluation import InferenceStatistics, evaluate
