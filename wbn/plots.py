@@ -9,6 +9,8 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from wbn.functional import weighted_moments
+
 # Okabe and Ito's palette, readable with color-vision deficiencies.
 MAJORITY, MINORITY = "#0072B2", "#D55E00"
 METHOD_COLORS = {"lf_sbn": "#56B4E9", "wlf_sbn": "#E69F00", "wlf_wbn": "#009E73"}
@@ -66,12 +68,9 @@ def mini_batch(
             x[mask], height[mask.numpy()], s=size[mask], color=color, marker=marker, alpha=0.6,
             linewidths=0, label=name,
         )  # fmt: skip
-    means = (
-        (x.mean(), "--", "BN's mean"),
-        ((sample_weight * x).sum() / sample_weight.sum(), "-", "WBN's mean"),
-    )
-    for mean, style, name in means:
-        axis.axvline(mean, color="black", linestyle=style, linewidth=1.5, label=name)
+    for weight, style, name in ((None, "--", "BN's mean"), (sample_weight, "-", "WBN's mean")):
+        mean, _ = weighted_moments(x[:, None], weight)
+        axis.axvline(mean.item(), color="black", linestyle=style, linewidth=1.5, label=name)
     axis.set_ylim(-1.4, 1.4)
     axis.margins(x=0.1)
     axis.set_yticks([])
@@ -104,7 +103,7 @@ def share_of_images(counts: dict[str, list[int]]) -> Figure:
 
 def digit_sheets(sheets: dict[str, Tensor], columns: int = 9) -> Figure:
     """Sheets of digits side by side, each under its title."""
-    figure, axes = plt.subplots(1, len(sheets), figsize=(7, 1.9))
+    figure, axes = plt.subplots(1, len(sheets), figsize=(7, 1.9), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.1)
     for axis, (title, images) in zip(axes, sheets.items(), strict=True):
         axis.imshow(tile(images, columns), cmap="gray_r", interpolation="nearest")
