@@ -55,8 +55,8 @@ def test_digit_sheets_have_their_titles():
 def test_trajectories_draw_percent_against_epochs():
     rows = [
         {"protocol": m, "experiment": "i", "method": m, "inference": "pooled",
-         "evaluated_on": "test", "seed": s, "epoch": e, "accuracy_majority": 0.99, "accuracy_minority": 0.5 + 0.1 * e,
-         "accuracy_overall": 0.8}
+         "evaluated_on": "test", "seed": s, "epoch": e,
+         "accuracy_majority": 0.99, "accuracy_minority": 0.5 + 0.1 * e, "accuracy_overall": 0.8}
         for m in ("lf_sbn", "wlf_wbn") for s in (0, 1) for e in (1, 2)
     ]  # fmt: skip
     figure = trajectories(summarize(pd.DataFrame(rows)))
