@@ -1,0 +1,375 @@
+"""Statistics for inference against the paper's averages and against the whole set at once."""
+
+import copy
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.optim.swa_utils import update_bn
+from torch.testing import assert_close
+
+from wbn.context import sample_weights
+from wbn.functional import weighted_moments
+from wbn.layers import WeightedBatchNorm1d, WeightedBatchNorm2d
+from wbn.population import population_statistics
+
+MODES = ("batch_average", "weight_average", "pooled")
+CORRECTIONS = ("frequency", "reliability", "none")
+N = 24
+
+
+def data(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn((N, *shape), generator=generator, dtype=torch.float64)
+    return 3 * x + 5, 0.5 + 2 * torch.rand(N, generator=generator, dtype=torch.float64)
+
+
+def cut(x, w, sizes):
+    return list(zip(x.split(sizes), w.split(sizes), strict=True))
+
+
+def network(correction="frequency", **options):
+    torch.manual_seed(1)
+    layers = [WeightedBatchNorm1d(width, correction=correction, **options) for width in (3, 2)]
+    model = nn.Sequential(nn.Linear(4, 3), layers[0], nn.ReLU(), nn.Linear(3, 2), layers[1])
+    return model.double(), layers
+
+
+def statistics(layers):
+    return [(layer.running_mean.clone(), layer.running_var.clone()) for layer in layers]
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+def test_batch_average_is_the_paper(correction):
+    """Averages of what each layer computes in training, over batches of different sizes."""
+    model, layers = network(correction)
+    batches = cut(*data(4), [10, 10, 4])
+    stored = "reliability" if correction == "none" else correction
+    records = {layer: [] for layer in layers}
+    hooks = [
+        layer.register_forward_pre_hook(lambda layer, args: records[layer].append(args[0]))
+        for layer in layers
+    ]
+    for x, w in batches:
+        with sample_weights(w):
+            model(x)
+    for hook in hooks:
+        hook.remove()
+    population_statistics(model, batches, "batch_average")
+    for layer in layers:
+        moments = [
+            weighted_moments(x, w, stored)
+            for x, (_, w) in zip(records[layer], batches, strict=True)
+        ]
+        assert_close(layer.running_mean, sum(mean for mean, _ in moments) / 3)
+        assert_close(layer.running_var, sum(var for _, var in moments) / 3)
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+def test_batch_average_is_the_cumulative_average_of_training(correction):
+    model, layers = network(correction)
+    cumulative, others = network(correction, momentum=None)
+    batches = cut(*data(4), [9, 8, 7])
+    population_statistics(model, batches, "batch_average")
+    for x, w in batches:
+        with sample_weights(w):
+            cumulative(x)
+    assert_close(statistics(layers), statistics(others))
+    assert [layer.num_batches_tracked for layer in layers] == [3, 3]
+
+
+def test_plain_layers_are_those_of_torch():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.BatchNorm1d(3))
+    twin = copy.deepcopy(model.double())
+    x, w = data(4)
+    population_statistics(model, cut(x, w, [8, 8, 8]), "batch_average")
+    update_bn(x.split(8), twin)
+    for name, value in twin.state_dict().items():
+        assert_close(model.state_dict()[name], value)
+    population_statistics(model, cut(x, w, [8, 8, 8]), "pooled")
+    var, mean = torch.var_mean(model[0](x), 0)
+    assert_close([model[1].running_mean, model[1].running_var], [mean.detach(), var.detach()])
+
+
+def test_weight_average_counts_a_batch_by_its_weight():
+    layer = WeightedBatchNorm2d(3).double()
+    x, w = data(3, 2, 2)
+    batches = cut(x, w, [11, 11, 2])
+    population_statistics(layer, batches, "weight_average")
+    moments = [weighted_moments(x, w) for x, w in batches]
+    shares = torch.stack([w.sum() for _, w in batches]) / w.sum()
+    assert_close(layer.running_mean, shares @ torch.stack([mean for mean, _ in moments]))
+    assert_close(layer.running_var, shares @ torch.stack([var for _, var in moments]))
+
+
+def test_modes_differ_when_batches_do():
+    x, w = data(3)
+    order = x[:, 0].argsort()
+    batches = cut(x[order], w[order], [10, 10, 4])
+    results = []
+    for mode in MODES:
+        layer = WeightedBatchNorm1d(3).double()
+        population_statistics(layer, batches, mode)
+        results.append(layer.running_var[0])
+    assert results[2] > 2 * results[1]
+    assert not torch.isclose(results[0], results[1])
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(st.integers(1, N - 1), max_size=N - 1, unique=True),
+    st.sampled_from(CORRECTIONS),
+    st.sampled_from([(4,), (4, 3)]),
+)
+def test_pooled_does_not_depend_on_the_cuts(cuts, correction, shape):
+    x, w = data(*shape)
+    x[:, 0] += 1e4
+    w[:5] = 0
+    edges = [0, *sorted(cuts), N]
+    sizes = [b - a for a, b in pairwise(edges)]
+    results = []
+    for batches in (cut(x, w, sizes), cut(x, w, [N])):
+        torch.manual_seed(1)
+        layers = [WeightedBatchNorm1d(4, correction=correction) for _ in "ab"]
+        model = nn.Sequential(layers[0], nn.Tanh(), layers[1]).double()
+        population_statistics(model, batches, "pooled")
+        results.append(statistics(layers))
+    assert_close(*results)
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+def test_pooled_is_the_whole_set_layer_by_layer(correction):
+    model, layers = network(correction)
+    x, w = data(4)
+    population_statistics(model, cut(x, w, [7, 1, 16]), "pooled")
+    model.eval()
+    stored = "reliability" if correction == "none" else correction
+    hidden = model[0](x)
+    assert_close(statistics(layers)[0], weighted_moments(hidden, w, stored))
+    later = model[3](model[2](model[1](hidden)))
+    assert_close(statistics(layers)[1], weighted_moments(later, w, stored))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("correction", ["frequency", "reliability"])
+def test_one_batch_of_everything_gives_the_training_outputs(mode, correction):
+    model, _ = network(correction)
+    x, w = data(4)
+    population_statistics(model, [(x, w)], mode)
+    assert model.training
+    with sample_weights(w):
+        expected = model(x)
+    population_statistics(model, [(x, w)], mode)
+    assert_close(model.eval()(x), expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_weights_are_weights_of_one(mode):
+    results = []
+    x, _ = data(4)
+    for weights in ([None] * 3, torch.ones(N).split(8)):
+        model, layers = network()
+        population_statistics(model, list(zip(x.split(8), weights, strict=True)), mode)
+        results.append(statistics(layers))
+    assert_close(*results)
+
+
+class Reversed(nn.Module):
+    """The layer that is registered last comes first, and is given its weights by hand."""
+
+    def __init__(self):
+        super().__init__()
+        self.second = WeightedBatchNorm1d(3)
+        self.first = WeightedBatchNorm1d(3)
+        self.unused = WeightedBatchNorm1d(3)
+        self.stateless = WeightedBatchNorm1d(3, track_running_stats=False, affine=False)
+        self.factor = 1.0
+
+    def forward(self, x):
+        w = self.factor * torch.ones(len(x), dtype=x.dtype)
+        return self.second(torch.tanh(self.first(x, w)), sample_weight=w)
+
+
+def test_layers_are_pooled_in_the_order_they_are_reached():
+    model = Reversed().double()
+    x, w = data(3)
+    model.factor = 2.0
+    population_statistics(model, cut(x, w, [5, 19]), "pooled")
+    twos = torch.full((N,), 2.0, dtype=x.dtype)
+    assert_close(statistics([model.first])[0], weighted_moments(x, twos))
+    model.eval()
+    hidden = torch.tanh(model.first(x))
+    assert_close(statistics([model.second])[0], weighted_moments(hidden, twos))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_layers_that_are_not_reached_are_left_alone(mode):
+    model = Reversed().double()
+    model.unused.running_mean.fill_(7.0)
+    before = copy.deepcopy(model.unused.state_dict())
+    population_statistics(model, cut(*data(3), [12, 12]), mode)
+    for name, value in model.unused.state_dict().items():
+        assert torch.equal(value, before[name])
+    assert model.first.num_batches_tracked == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_layer_called_twice_has_the_statistics_of_both_calls(mode):
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = WeightedBatchNorm1d(3)
+
+        def forward(self, x):
+            return self.norm(x) + self.norm(x)
+
+    model, once = Twice().double(), WeightedBatchNorm1d(3, correction="reliability").double()
+    model.norm.correction = "reliability"
+    x, w = data(3)
+    batches = cut(x, w, [12, 12])
+    population_statistics(model, batches, mode)
+    population_statistics(once, batches, mode)
+    assert_close(model.norm.running_mean, once.running_mean)
+    if mode != "pooled":
+        assert_close(model.norm.running_var, once.running_var)
+    else:
+        both = weighted_moments(torch.cat([x, x]), torch.cat([w, w]), "reliability")
+        assert_close(model.norm.running_var, both[1])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("training", [True, False])
+def test_only_statistics_change(mode, training):
+    model, layers = network(momentum=0.3)
+    model = nn.Sequential(*model, nn.Dropout(0.5)).train(training)
+    model[0].train(not training)
+    layers[0].train(not training)
+    layers[1].track_running_stats = False
+    flags = [module.training for module in model.modules()]
+    parameters = [p.clone() for p in model.parameters()]
+    population_statistics(model, cut(*data(4), [12, 12]), mode)
+    assert [module.training for module in model.modules()] == flags
+    assert [layer.momentum for layer in layers] == [0.3, 0.3]
+    assert [layer.track_running_stats for layer in layers] == [True, False]
+    assert not any(layer._forward_pre_hooks for layer in layers)
+    for parameter, before in zip(model.parameters(), parameters, strict=True):
+        assert torch.equal(parameter, before)
+        assert parameter.grad is None
+    for mean, _ in statistics(layers):
+        assert mean.abs().min() > 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_dropout_is_off(mode):
+    results = []
+    for p in (0.9, 0.0):
+        layer = WeightedBatchNorm1d(4)
+        model = nn.Sequential(nn.Dropout(p), layer).double()
+        population_statistics(model, cut(*data(4), [12, 12]), mode)
+        results.append(statistics([layer]))
+    assert_close(*results)
+
+
+class FailsLate(nn.Module):
+    """Works for a number of calls, then doesn't."""
+
+    def __init__(self, calls):
+        super().__init__()
+        self.calls = calls
+
+    def forward(self, x):
+        self.calls -= 1
+        if self.calls < 0:
+            raise KeyError("late")
+        return x
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("calls", [0, 1, 3])
+def test_an_error_leaves_everything_as_it_was(mode, calls):
+    model, layers = network()
+    fails = FailsLate(calls if mode == "pooled" else min(calls, 1))
+    model = nn.Sequential(*model[:3], fails, *model[3:])
+    layers[0].running_mean.fill_(3.0)
+    before = copy.deepcopy(model.state_dict())
+    model[0].eval()
+    flags = [module.training for module in model.modules()]
+    with pytest.raises(KeyError, match="late"):
+        population_statistics(model, cut(*data(4), [12, 12]), mode)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name])
+    assert [module.training for module in model.modules()] == flags
+    assert all(layer.track_running_stats for layer in layers)
+    assert not any(layer._forward_pre_hooks for layer in layers)
+
+
+def bad_weight(value):
+    x, w = data(4)
+    w[20] = value
+    return cut(x, w, [12, 12])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("batches", "message"),
+    [
+        (bad_weight(-1.0), "negative"),
+        (bad_weight(float("nan")), "NaN"),
+        ([(data(4)[0], torch.ones(3))], r"shape \(3,\)"),
+        ([(data(4)[0], torch.zeros(N))], "all zero"),
+        ([(data(4)[0], torch.eye(N)[0])], "two positions"),
+        ([(data(4)[0], torch.full((N,), 0.01))], "at least 2"),
+        ([(data(4)[0] * float("inf"), torch.ones(N))], "not finite"),
+        ([], "no batch went through"),
+    ],
+    ids=str,
+)
+def test_bad_batches(mode, batches, message):
+    model, _ = network()
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises(ValueError, match=message):
+        population_statistics(model, batches, mode)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+def test_a_short_batch_that_averages_refuse_is_pooled():
+    model, _ = network()
+    batches = cut(*data(4), [23, 1])
+    for mode in ("batch_average", "weight_average"):
+        with pytest.raises(ValueError, match="two values per channel"):
+            population_statistics(model, batches, mode)
+    population_statistics(model, batches, "pooled")
+
+
+def test_pooled_needs_batches_that_can_be_iterated_again():
+    model, layers = network()
+    batches = cut(*data(4), [12, 12])
+    with pytest.raises(ValueError, match="list"):
+        population_statistics(model, iter(batches), "pooled")
+    population_statistics(model, iter(batches), "batch_average")
+    assert layers[0].num_batches_tracked == 2
+
+
+def test_unknown_mode():
+    with pytest.raises(ValueError, match=r"mode is 'mean'; choose one of .*pooled"):
+        population_statistics(network()[0], [], "mean")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_to_set(mode):
+    x, w = data(4)
+    with pytest.raises(ValueError, match="no batch went through"):
+        population_statistics(nn.Linear(4, 2).double(), [(x, w)], mode)
+
+
+def test_single_precision_with_a_large_mean():
+    layer = WeightedBatchNorm1d(3)
+    x, w = data(3)
+    x = (x + 1e4).float()
+    population_statistics(layer, cut(x, w.float(), [5, 5, 5, 9]), "pooled")
+    assert_close(layer.running_var.double(), weighted_moments(x.double(), w)[1], rtol=1e-6, atol=0)

@@ -1,0 +1,41 @@
+"""Weighted batch normalization for class-weighted losses (Yasuda and Ueno, 2019)."""
+
+from wbn.context import sample_weights
+from wbn.convert import convert, revert
+from wbn.functional import weighted_batch_norm, weighted_moments
+from wbn.layers import WeightedBatchNorm1d, WeightedBatchNorm2d, WeightedBatchNorm3d
+from wbn.loss import WeightedCrossEntropyLoss, weighted_cross_entropy
+from wbn.population import population_statistics
+from wbn.weights import (
+    class_balanced,
+    class_counts,
+    effective_class_sizes,
+    effective_sample_size,
+    inverse_frequency,
+    per_sample,
+    rescale,
+    uniform,
+)
+
+__version__ = "0.1.0"
+__all__ = [
+    "WeightedBatchNorm1d",
+    "WeightedBatchNorm2d",
+    "WeightedBatchNorm3d",
+    "WeightedCrossEntropyLoss",
+    "class_balanced",
+    "class_counts",
+    "convert",
+    "effective_class_sizes",
+    "effective_sample_size",
+    "inverse_frequency",
+    "per_sample",
+    "population_statistics",
+    "rescale",
+    "revert",
+    "sample_weights",
+    "uniform",
+    "weighted_batch_norm",
+    "weighted_cross_entropy",
+    "weighted_moments",
+]

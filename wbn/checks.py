@@ -1,0 +1,119 @@
+"""What batch normalization with weights asks of its input, and what it says when refused."""
+
+import math
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from wbn.core import reduced
+
+Correction = Literal["frequency", "reliability", "none"]
+
+
+def check_correction(correction: str) -> None:
+    """Refuse a correction that is not one of the three."""
+    if correction not in get_args(Correction):
+        raise ValueError(f"correction is {correction!r}; choose one of {get_args(Correction)}")
+
+
+def check_input(x: Tensor) -> None:
+    """Refuse inputs that are not floating point, or not of shape (N, C, \\*positions)."""
+    if not x.is_floating_point():
+        raise ValueError(f"the input is {x.dtype}; batch norm needs floating point: use x.float()")
+    if x.dim() < 2 or x.shape[1] == 0:
+        raise ValueError(
+            f"the input has shape {tuple(x.shape)}; expected (N, C) or (N, C, *), C at least 1"
+        )
+
+
+def check_count(x: Tensor) -> None:
+    """Refuse inputs with fewer than two values per channel."""
+    count = math.prod([x.shape[d] for d in reduced(x)])
+    if count < 2:
+        raise ValueError(
+            f"batch statistics need at least two values per channel, but the input of shape "
+            f"{tuple(x.shape)} has {count}: use larger batches, or eval mode"
+        )
+
+
+def check_channels(x: Tensor, **per_channel: Tensor | None) -> None:
+    """Refuse parameters and statistics that don't have one entry per channel of x."""
+    for name, tensor in per_channel.items():
+        if tensor is not None and tensor.shape != x.shape[1:2]:
+            raise ValueError(
+                f"the input of shape {tuple(x.shape)} has {x.shape[1]} channels (dimension 1), "
+                f"but {name} has shape {tuple(tensor.shape)}"
+            )
+
+
+def broadcast_weight(x: Tensor, sample_weight: Tensor | None) -> Tensor | None:
+    """Weights of shape (N,) or (N, \\*positions), shaped to multiply x of (N, C, \\*positions)."""
+    if sample_weight is None:
+        return None
+    if not isinstance(sample_weight, Tensor):
+        raise ValueError(
+            f"sample_weight is a {type(sample_weight).__name__}; make it a tensor with "
+            "torch.as_tensor"
+        )
+    if sample_weight.requires_grad:
+        raise ValueError("sample_weight requires a gradient, but weights are constants: detach it")
+    batch, _, *positions = x.shape
+    if sample_weight.shape == (batch,):
+        shape = (batch, 1, *(1 for _ in positions))
+    elif sample_weight.shape == (batch, *positions):
+        shape = (batch, 1, *positions)
+    else:
+        each = f" or {(batch, *positions)}" if positions else ""
+        raise ValueError(
+            f"sample_weight (an argument, or from the surrounding sample_weights) has shape "
+            f"{tuple(sample_weight.shape)}, but the input of shape {tuple(x.shape)} needs "
+            f"{(batch,)}{each}"
+        )
+    if sample_weight.device != x.device:
+        raise ValueError(
+            f"sample_weight is on {sample_weight.device} and the input on {x.device}: move the "
+            "weights with .to(x.device)"
+        )
+    return sample_weight.to(torch.promote_types(x.dtype, torch.float32)).reshape(shape)
+
+
+def values_checkable(tensor: Tensor) -> bool:
+    """Whether values can be read without a graph break, a synchronization or a vmap error."""
+    if torch.compiler.is_compiling() or tensor.device.type != "cpu":
+        return False
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        if torch._C._functorch.is_batchedtensor(tensor):
+            return False
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return True
+
+
+def check_not_negative(smallest: float, total: float) -> None:
+    """Refuse weights that are negative, NaN or infinite, or overflow when summed."""
+    if not (smallest >= 0 and total < math.inf):
+        raise ValueError(
+            f"sample_weight has negative, NaN or infinite values (smallest {smallest:g}, sum "
+            f"{total:g}); weights are finite and not negative"
+        )
+
+
+def check_enough(total: float, concentration: float, correction: str, precision: float) -> None:
+    r"""Refuse a total weight Z, or a concentration :math:`\sum w^2 / Z^2`, that gives no variance.
+
+    A concentration of 1, up to the precision of the sums, means one position has all weight.
+    """
+    if total == 0:
+        raise ValueError("sample_weight is all zero: leave out batches without weight")
+    if concentration > 1 - 8 * precision:
+        raise ValueError(
+            "all the weight lies on one position, and a variance needs at least two positions "
+            "with positive weight: use larger batches, or leave this one out"
+        )
+    if correction == "frequency" and total < 2 * (1 - 1e-6):
+        raise ValueError(
+            f"the weights sum to {total:g}, but correction='frequency' counts them as copies "
+            "and divides by their sum minus 1, so they must sum to at least 2: bring them to a "
+            "larger scale with wbn.rescale (for example 'mean_one'), or use "
+            "correction='reliability', which does not depend on the scale"
+        )

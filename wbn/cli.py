@@ -1,0 +1,189 @@
+"""The `wbn` command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from wbn import class_balanced, effective_class_sizes, inverse_frequency, rescale, uniform
+from wbn.experiments import EXPERIMENTS, METHODS, Protocol
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Weighted batch normalization: the paper's experiments, sweeps and weights.\n\n"
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.",
+)
+out, err = Console(), Console(stderr=True)
+
+Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler that runs the units.")
+]
+EVALUATED = (1, 2, 3, 4, 5)  # and each fifth epoch after these
+
+
+@app.command(
+    epilog="Examples: `wbn reproduce`; `wbn reproduce --experiment iii --seeds 40 --out iii`"
+)
+def reproduce(
+    experiment: Annotated[str, typer.Option(help="Some of i,ii,iii.")] = "i,ii,iii",
+    seeds: Annotated[int, typer.Option(min=2, help="Number of seeds, from 0.")] = 20,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of training.")] = 20,
+    store: Annotated[Path, typer.Option("--out", help="Folder for results.")] = Path("wbn-results"),
+    scheduler: Scheduler = None,
+) -> None:
+    """Run the paper's three experiments and print its Table 2 beside ours."""
+    from wbn.experiments.claims import beside_paper
+    from wbn.experiments.results import summarize
+    from wbn.plots import trajectories, use_house_style
+
+    wanted = experiment.split(",")
+    if not set(wanted) <= set(EXPERIMENTS):
+        raise typer.BadParameter(f"{experiment!r}: choose some of {','.join(EXPERIMENTS)}")
+    evaluated = [e for e in range(1, epochs + 1) if e in EVALUATED or e % 5 == 0 or e == epochs]
+    protocols = [
+        Protocol.paper(name, method, epochs=epochs, eval_epochs=evaluated)
+        for name in wanted
+        for method in METHODS
+    ]
+    table = _sweep(protocols, range(seeds), store, scheduler)
+    beside = beside_paper(table)
+    _print_table_2(beside, epochs)
+    beside.to_csv(store / "table_2.csv", index=False)
+    use_house_style()
+    trajectories(summarize(table)).savefig(store / "curves.png")
+    out.print(f"Written: {store / 'table_2.csv'} and {store / 'curves.png'}")
+
+
+@app.command(epilog="Example: `wbn sweep study.toml --out results`")
+def sweep(
+    file: Annotated[Path, typer.Argument(help="A TOML file: `seeds = N` and [[grid]] tables.")],
+    store: Annotated[Path, typer.Option("--out", help="Folder for results.")] = Path("wbn-results"),
+    scheduler: Scheduler = None,
+    refresh: Annotated[
+        bool, typer.Option(help="Recompute what older source files produced.")
+    ] = False,
+) -> None:
+    """Run every protocol of a declared grid that the store does not hold yet."""
+    protocols, seeds = _plan(file)
+    table = _sweep(protocols, seeds, store, scheduler, refresh)
+    runs = len(table[["protocol", "seed"]].drop_duplicates())
+    out.print(f"{len(protocols)} protocols, {runs} runs, {len(table)} rows in {store}")
+
+
+@app.command(epilog="Examples: `wbn show results`; `wbn show results study.toml`")
+def show(
+    store: Annotated[Path, typer.Argument(help="Folder with results.")],
+    file: Annotated[Path | None, typer.Argument(help="A TOML file, to tell what misses.")] = None,
+) -> None:
+    """Tell what a store holds, what a plan still misses, and what that would cost."""
+    from wbn.experiments.store import Store
+
+    if not store.is_dir():
+        raise typer.BadParameter(f"no folder {store}")
+    raise NotImplementedError(Store)
+
+
+@app.command(epilog="Example: `wbn weights 5923,45 --beta 0.999`")
+def weights(
+    counts: Annotated[str, typer.Argument(help="Class sizes, as in 5923,45.")],
+    beta: Annotated[float, typer.Option(help="Of the class-balanced weights.")] = 0.999,
+) -> None:
+    """Print the class weights and effective class sizes of every scheme and scale."""
+    if not re.fullmatch(r"\d+(,\d+)*", counts):
+        raise typer.BadParameter(f"{counts!r}: give whole numbers with commas, as in 5923,45")
+    sizes = [int(count) for count in counts.split(",")]
+    try:
+        schemes = {
+            "uniform": uniform(sizes),
+            "inverse frequency": inverse_frequency(sizes),
+            f"class balanced, beta {beta:g}": class_balanced(sizes, beta),
+        }
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    table = Table("scheme", "scale", "class weights", "effective class sizes")
+    for name, class_weight in schemes.items():
+        for scale in ("raw", "paper", "mean_one", "classes"):
+            scaled = rescale(class_weight, sizes, scale)
+            effective = effective_class_sizes(scaled, sizes)
+            cells = (", ".join(f"{v:.6g}" for v in row.tolist()) for row in (scaled, effective))
+            table.add_row(name if scale == "raw" else "", scale, *cells)
+    out.print(table)
+
+
+def _plan(file: Path) -> tuple[list[Protocol], range]:
+    from wbn.experiments.plan import read_plan
+
+    try:
+        return read_plan(file)
+    except (ValueError, OSError) as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _sweep(
+    protocols: list[Protocol],
+    seeds: range,
+    store: Path,
+    scheduler: str | None,
+    refresh: bool = False,
+) -> pd.DataFrame:
+    from wbn.experiments.sweep import sweep
+
+    with _explained(store), _executor(scheduler) as executor:
+        return sweep(protocols, seeds, store, executor=executor, refresh=refresh)
+
+
+@contextmanager
+def _executor(scheduler: str | None) -> Iterator[object]:
+    if scheduler is None:
+        yield None
+        return
+    from dask.distributed import Client
+
+    with Client(scheduler, timeout="10s") as client:
+        yield client
+
+
+@contextmanager
+def _explained(store: Path) -> Iterator[None]:
+    """Errors in one line, and what is kept after Ctrl-C."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        err.print(f"Interrupted. What was finished is kept in {store}; the same command resumes.")
+        raise typer.Exit(130) from None
+    except (OSError, ValueError, RuntimeError, ImportError) as error:
+        err.print(f"Failed: {error}", style="red", markup=False)
+        raise typer.Exit(1) from None
+
+
+def _print_table_2(beside: pd.DataFrame, epochs: int) -> None:
+    n = beside.n.iloc[0]
+    title = f"Test accuracy in percent after {epochs} epochs: the paper's Table 2, and ours"
+    caption = f"ours: mean and 95 % interval over {n} seeds, conditional on the one test set"
+    table = Table(
+        "", "method", "class", "paper", "ours", "95 % interval", title=title, caption=caption
+    )
+    for row in beside.itertuples():
+        name = row.metric.removeprefix("accuracy_")
+        first = name == "minority"
+        table.add_row(
+            f"({row.experiment})" if first and row.method == "lf_sbn" else "",
+            METHODS[row.method] if first else "",
+            name,
+            row.paper,
+            f"{row.mean:.1f}",
+            f"{row.low:.1f} to {row.high:.1f}",
+            end_section=name == "overall",
+        )
+    out.print(table)

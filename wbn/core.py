@@ -1,0 +1,187 @@
+"""The mathematics: weighted moments, normalization and its gradient (Eqs. 7, 11 and 12).
+
+The functions reduce over explicit dimensions, take weights that broadcast against the input,
+and check nothing. The layers call them on (N, C, *), the experiments on (S, N, C) with a
+leading dimension of replicas.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Moments(NamedTuple):
+    r"""What `moments` returns; all but ``centered`` have size 1 in the reduced dimensions."""
+
+    mean: Tensor
+    var: Tensor
+    centered: Tensor  # x - mean
+    total: Tensor  # Z
+    concentration: Tensor  # sum(w^2) / Z^2, the inverse of the effective sample size
+    denominator: Tensor  # D, of the variance
+
+
+def moments(x: Tensor, w: Tensor | None, dims: tuple[int, ...], correction: str) -> Moments:
+    r"""Weighted mean and variance over ``dims`` (Eqs. 11 and 12).
+
+    .. math::
+        m = \frac{1}{Z} \sum_i w_i x_i, \qquad v = \frac{1}{D} \sum_i w_i (x_i - m)^2,
+        \qquad Z = \sum_i w_i
+
+    with :math:`D = Z - 1` ("frequency"), :math:`Z - \sum_i w_i^2 / Z` ("reliability") or
+    :math:`Z` ("none"). Sums run over all positions, also those that w broadcasts over.
+    Nothing is checked. All steps are differentiable.
+
+    Parameters
+    ----------
+    x
+        Single or double precision, any shape.
+    w
+        Weights that broadcast against x with the same number of dimensions, of size 1 where
+        x is not reduced or where leading dimensions are shared; None for all 1.
+    dims
+        The dimensions to reduce.
+    correction
+        "frequency", "reliability" or "none".
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wbn.core import moments
+    >>> x = torch.tensor([[0.0, 0.0], [1.0, 2.0]])
+    >>> m = moments(x, torch.tensor([[1.0], [3.0]]), (0,), "none")
+    >>> m.mean, m.var, m.total
+    (tensor([[0.7500, 1.5000]]), tensor([[0.1875, 0.7500]]), tensor([[4.]]))
+    """
+    mean = _weighted_sum(x, w, dims)
+    count = x.numel() // mean.numel()
+    if w is None:
+        total = x.new_full((), count)
+        concentration = 1 / total
+    else:
+        total = w.sum(dims, keepdim=True)
+        copies = count * total.numel() // w.numel()
+        total = total * copies
+        concentration = (w / total).square().sum(dims, keepdim=True) * copies
+    mean = mean / total
+    centered = x - mean
+    divisor = denominator(total, concentration, correction)
+    var = _weighted_sum(centered.square(), w, dims) / divisor
+    return Moments(mean, var, centered, total, concentration, divisor)
+
+
+def denominator(total: Tensor, concentration: Tensor, correction: str) -> Tensor:
+    r"""Denominator of the variance: :math:`Z - 1`, :math:`Z - \sum_i w_i^2 / Z` or :math:`Z`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wbn.core import denominator
+    >>> w = torch.tensor([1.0, 3.0])
+    >>> z, concentration = w.sum(), w.square().sum() / w.sum() ** 2
+    >>> [denominator(z, concentration, c).item() for c in ("frequency", "reliability", "none")]
+    [3.0, 1.5, 4.0]
+    """
+    if correction == "frequency":
+        return total - 1
+    return total - (total * concentration if correction == "reliability" else 0)
+
+
+def _weighted_sum(values: Tensor, w: Tensor | None, dims: tuple[int, ...]) -> Tensor:
+    if w is not None:
+        shared = [d for d in dims if w.shape[d] == 1 < values.shape[d]]
+        values = w * (values.sum(shared, keepdim=True) if shared else values)
+    return values.sum(dims, keepdim=True)
+
+
+def normalize(
+    centered: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    r"""Normalized values :math:`\gamma (x - m) / \sqrt{v + \varepsilon} + b` (Eq. 7).
+
+    Parameters
+    ----------
+    centered
+        :math:`x - m`.
+    var, weight, bias
+        :math:`v`, :math:`\gamma` (None for 1) and :math:`b` (None for 0), which broadcast
+        against ``centered``.
+    eps
+        :math:`\varepsilon`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wbn.core import normalize
+    >>> normalize(torch.tensor([-2.0, 2.0]), torch.tensor(4.0), None, torch.tensor(3.0), 0.0)
+    tensor([2., 4.])
+    """
+    scale = (var + eps).rsqrt()
+    if weight is not None:
+        scale = scale * weight
+    return centered * scale if bias is None else torch.addcmul(bias, centered, scale)
+
+
+def normalize_backward(
+    grad: Tensor,
+    m: Moments,
+    w: Tensor | None,
+    weight: Tensor | None,
+    eps: float,
+    dims: tuple[int, ...],
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Gradients for x, :math:`\gamma` and :math:`b` of `normalize` after `moments`.
+
+    .. math::
+        \frac{\partial L}{\partial x_i} = \frac{\gamma}{\sqrt{v + \varepsilon}} \Bigl(
+        g_i - \frac{w_i}{Z} \sum_j g_j - \frac{w_i}{D} \hat x_i \sum_j g_j \hat x_j \Bigr)
+
+    with :math:`g` the gradient of the output and :math:`\hat x` the normalized input; the
+    other two are :math:`\sum_j g_j \hat x_j` and :math:`\sum_j g_j`. The paper omits these
+    "owing to space limitations".
+
+    Parameters
+    ----------
+    grad
+        :math:`g`, of the shape of x.
+    m
+        The moments of the forward pass.
+    w, weight, eps, dims
+        As in the forward pass.
+
+    Returns
+    -------
+    tuple of Tensor
+        Gradients for x, and for weight and bias with the reduced dimensions kept as size 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wbn.core import moments, normalize_backward
+    >>> x, g = torch.tensor([[0.0], [1.0], [5.0]]), torch.tensor([[1.0], [0.0], [0.0]])
+    >>> m = moments(x, None, (0,), "none")
+    >>> normalize_backward(g, m, None, None, 0.0, (0,))[0].flatten()
+    tensor([ 0.1763, -0.2204,  0.0441])
+    """
+    inverse_std = (m.var + eps).rsqrt()
+    scale = inverse_std if weight is None else inverse_std * weight
+    grad_bias = grad.sum(dims, keepdim=True)
+    grad_weight = (grad * m.centered).sum(dims, keepdim=True) * inverse_std
+    slope = -scale * inverse_std * grad_weight / m.denominator
+    grad_x = (m.centered * slope).sub_(scale * grad_bias / m.total)
+    if w is not None:
+        grad_x.mul_(w)
+    add_product = Tensor.addcmul_ if plain_eager() else torch.addcmul
+    return add_product(grad_x, grad, scale), grad_weight, grad_bias
+
+
+def reduced(x: Tensor) -> tuple[int, ...]:
+    r"""Dimensions of x, of shape (N, C, \*positions), to take moments over: all but C."""
+    return (0, *range(2, x.dim()))
+
+
+def plain_eager() -> bool:
+    """Whether neither torch.compile nor a torch.func transform is at work."""
+    compiling = torch.compiler.is_compiling()
+    return not compiling and not torch._C._are_functorch_transforms_active()
