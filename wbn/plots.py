@@ -40,6 +40,11 @@ def tile(images: Tensor, columns: int) -> np.ndarray:
     return sheet.reshape(rows, columns, 28, 28).swapaxes(1, 2).reshape(rows * 28, columns * 28)
 
 
+def heights(minority: Tensor) -> np.ndarray:
+    """Where the recurring picture puts its points, from -1 to 1, the minority in the middle."""
+    return np.where(minority, 0, np.random.default_rng(0).uniform(-1, 1, len(minority)))
+
+
 def mini_batch(
     x: Tensor, sample_weight: Tensor, minority: Tensor, axis: plt.Axes | None = None
 ) -> Figure:
@@ -57,7 +62,7 @@ def mini_batch(
         Where to draw; a new figure by default.
     """
     axis = axis or plt.subplots(figsize=(7, 2.4))[1]
-    height = np.where(minority, 0, np.random.default_rng(0).uniform(-1, 1, len(x)))
+    height = heights(minority)
     area = 12 * sample_weight / sample_weight.median()
     disc = np.pi / 4  # a disc covers less than a diamond of the same size
     for mask, color, marker, size, name in (

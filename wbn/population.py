@@ -143,7 +143,7 @@ class _Average:
 
 
 class _Pool:
-    """Moments of all batches together, merged pairwise (Chan, Golub and LeVeque 1979)."""
+    """Moments of all batches together, merged pairwise (Chan, Golub and LeVeque 1983)."""
 
     def __init__(self, correction: Correction) -> None:
         self.correction = correction
