@@ -142,7 +142,7 @@ def _run_block(protocol: Protocol, seeds: list[int], bar: tqdm) -> pd.DataFrame:
     trainer = Trainer(protocol, seeds)
     tables = []
     for epoch in range(1, protocol.epochs + 1):
-        losses = trainer.train_epoch().numpy()
+        losses = trainer.train_epoch().double().numpy()
         if epoch in protocol.eval_epochs:
             tables += [
                 trainer.evaluate(kind).assign(inference=kind, epoch=epoch, train_loss=losses)

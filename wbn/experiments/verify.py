@@ -1,0 +1,98 @@
+"""Run stored units again and judge whether the numbers agree."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pandas as pd
+
+from wbn.experiments.protocol import Protocol
+from wbn.experiments.store import Store, Unit
+from wbn.experiments.sweep import run_unit, sweep
+
+EARLY_EPOCHS = 2  # up to here, trajectories of one seed on two machines stay together,
+EARLY_TOLERANCE = 0.02  # so that each accuracy of each seed differs by at most this.
+LATER_ERRORS = 4.0  # Later, means over seeds differ by at most so many standard errors,
+LATER_TOLERANCE = 0.005  # plus this, about five test images in a thousand.
+ACCURACIES = ("accuracy_majority", "accuracy_minority", "accuracy_overall")
+
+
+def agreement(stored: pd.DataFrame, fresh: pd.DataFrame) -> str:
+    """ "identical", "agrees" or "disagrees", for two tables of the same runs.
+
+    On one machine with the same versions, runs are identical to the bit. Elsewhere rounding
+    differs, and trajectories that start together diverge in the course of training. So early
+    epochs are compared run by run, and later ones as means over seeds against their spread, by
+    the constants of this module.
+    """
+    if stored.equals(fresh):
+        return "identical"
+    keys = ["inference", "seed", "epoch"]
+    both = stored.merge(fresh, on=keys, suffixes=("", "_fresh"))
+    if len(both) != len(stored) or len(both) != len(fresh):
+        return "disagrees"
+    early = both[both.epoch <= EARLY_EPOCHS]
+    later = both[both.epoch > EARLY_EPOCHS].groupby(["inference", "epoch"])
+    for name in ACCURACIES:
+        if ((early[name] - early[f"{name}_fresh"]).abs() > EARLY_TOLERANCE).any():
+            return "disagrees"
+        difference = (later[name].mean() - later[f"{name}_fresh"].mean()).abs()
+        variance = later[name].sem() ** 2 + later[f"{name}_fresh"].sem() ** 2
+        if (difference > LATER_ERRORS * variance.fillna(0) ** 0.5 + LATER_TOLERANCE).any():
+            return "disagrees"
+    return "agrees"
+
+
+def stored_units(store: Store) -> list[tuple[Unit, float]]:
+    """What a store holds, each unit with the seconds it took."""
+    return [
+        (Unit(Protocol.from_dict(s["protocol"]), tuple(s["seeds"])), s["seconds"])
+        for s in store.sidecars()
+    ]
+
+
+def verify(
+    store: Store | Path | str, sample: int, seed: int, max_seconds: float = 120.0
+) -> pd.DataFrame:
+    """Run a random sample of a store's units again, and compare.
+
+    Parameters
+    ----------
+    store
+        A `Store` or its folder.
+    sample
+        How many units at the most.
+    seed
+        Decides which.
+    max_seconds
+        Units are left out whose stored times would exceed this together.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each unit: unit, seconds (as stored) and verdict of `agreement`.
+    """
+    store = store if isinstance(store, Store) else Store(store)
+    units, rows = stored_units(store), []
+    random.Random(seed).shuffle(units)
+    for unit, seconds in units:
+        if len(rows) < sample and seconds <= max_seconds:
+            max_seconds -= seconds
+            verdict = agreement(store.read(unit), run_unit(unit)[0])
+            rows.append({"unit": unit.name, "seconds": seconds, "verdict": verdict})
+    return pd.DataFrame(rows, columns=["unit", "seconds", "verdict"])
+
+
+def reproduce(
+    store: Store | Path | str, fresh: Store | Path | str, executor: object = None
+) -> pd.DataFrame:
+    """Recompute everything that a store holds into a fresh one, and compare unit by unit."""
+    store, fresh = (s if isinstance(s, Store) else Store(s) for s in (store, fresh))
+    units = [unit for unit, _ in stored_units(store)]
+    for seeds in sorted({unit.seeds for unit in units}):
+        sweep([u.protocol for u in units if u.seeds == seeds], seeds, fresh, executor)
+    return pd.DataFrame(
+        {"unit": unit.name, "verdict": agreement(store.read(unit), fresh.read(unit))}
+        for unit in units
+    )
