@@ -107,7 +107,8 @@ bench: env ## time the layers and the training engine
 	@for file in benchmarks/*.py; do echo "$$file"; $(BIN)/python "$$file"; done
 
 reproduce: env data ## recompute every stored result into a fresh store and compare
-	@$(BIN)/wbn reproduce --help >/dev/null
+	@rm -rf _build/reproduced
+	@TQDM_DISABLE= $(BIN)/wbn verify results --fresh _build/reproduced
 
 lock: ## regenerate requirements.lock from pyproject.toml, keeping pins that still fit
 	@$(PYTHON) -m venv _build/lock && _build/lock/bin/python -m pip install -q pip-tools

@@ -87,11 +87,50 @@ def show(
     file: Annotated[Path | None, typer.Argument(help="A TOML file, to tell what misses.")] = None,
 ) -> None:
     """Tell what a store holds, what a plan still misses, and what that would cost."""
+    _require(store)
     from wbn.experiments.store import Store
+    from wbn.experiments.verify import stored_units
 
-    if not store.is_dir():
-        raise typer.BadParameter(f"no folder {store}")
-    raise NotImplementedError(Store)
+    held = stored_units(Store(store))
+    table = Table(
+        "experiment", "method", "differs from the reference reading by", "seeds", "seconds"
+    )
+    for protocol, units in _by_protocol(held).items():
+        seeds = sum(len(unit.seeds) for unit, _ in units)
+        seconds = sum(seconds for _, seconds in units)
+        differs = ", ".join(f"{k}={v}" for k, v in protocol.differences.items()) or "nothing"
+        table.add_row(protocol.experiment, protocol.method, differs, str(seeds), f"{seconds:.0f}")
+    out.print(table if held else f"{store} holds no results")
+    if file is not None:
+        out.print(_missing(file, held))
+
+
+@app.command(epilog="Examples: `wbn verify results --sample 3`; `wbn verify results --fresh again`")
+def verify(
+    store: Annotated[Path, typer.Argument(help="Folder with results.")],
+    sample: Annotated[int, typer.Option(min=1, help="Number of units to run again.")] = 3,
+    seed: Annotated[int, typer.Option(help="Decides which units.")] = 0,
+    fresh: Annotated[
+        Path | None, typer.Option(help="Run everything again, into this folder.")
+    ] = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Run stored units again and tell whether the numbers agree."""
+    _require(store)
+    from wbn.experiments import verify as module
+
+    with _explained(fresh or store), _executor(scheduler) as executor:
+        if fresh is None:
+            result = module.verify(store, sample, seed)
+        else:
+            result = module.reproduce(store, fresh, executor)
+    if result.empty:
+        out.print(f"{store} holds no results to run again")
+        return
+    out.print(result.to_string(index=False), highlight=False)
+    out.print(", ".join(f"{n} {verdict}" for verdict, n in result.verdict.value_counts().items()))
+    if not set(result.verdict) <= {"identical", "agrees"}:
+        raise typer.Exit(1)
 
 
 @app.command(epilog="Example: `wbn weights 5923,45 --beta 0.999`")
@@ -119,6 +158,37 @@ def weights(
             cells = (", ".join(f"{v:.6g}" for v in row.tolist()) for row in (scaled, effective))
             table.add_row(name if scale == "raw" else "", scale, *cells)
     out.print(table)
+
+
+def _require(store: Path) -> None:
+    if not store.is_dir():
+        raise typer.BadParameter(f"there is no folder {store}")
+
+
+def _by_protocol(held: list) -> dict[Protocol, list]:
+    groups: dict[Protocol, list] = {}
+    for unit, seconds in held:
+        groups.setdefault(unit.protocol, []).append((unit, seconds))
+    return groups
+
+
+def _missing(file: Path, held: list) -> str:
+    """What a plan still needs, and its cost at the speed of what is there."""
+    from wbn.experiments.sweep import plan_units
+
+    protocols, seeds = _plan(file)
+    done = {unit for unit, _ in held}
+    missing = [unit for unit in plan_units(protocols, seeds) if unit not in done]
+    if not missing:
+        return f"{file}: nothing missing"
+    runs = sum(len(unit.seeds) for unit in missing)
+    epochs = sum(len(unit.seeds) * unit.protocol.epochs for unit in missing)
+    told = f"{file}: {runs} runs missing, {epochs} epochs in all"
+    known = sum(len(unit.seeds) * unit.protocol.epochs for unit in done)
+    if known:
+        hours = epochs * sum(seconds for _, seconds in held) / known / 3600
+        told += f"; about {hours:.2f} hours of one core, at the speed of what is there"
+    return told
 
 
 def _plan(file: Path) -> tuple[list[Protocol], range]:

@@ -54,7 +54,7 @@ def sweep(
     executor
         Where to run units: by default one process for each core of this machine, on which a
         script needs the usual ``if __name__ == "__main__":``. A ``dask.distributed.Client``
-        sends them to its cluster.
+        sends them to its cluster; any executor of ``concurrent.futures`` serves as well.
     refresh
         Run again what older source files produced.
     progress
@@ -123,19 +123,18 @@ def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, objec
     """Each unit with its future, as they finish."""
     if not units:
         return
-    if executor is not None:
+    if executor is None:
+        with _local_processes(min(len(units), os.cpu_count() or 1)) as pool:
+            yield from _outcomes(units, pool)
+    elif isinstance(executor, concurrent.futures.Executor):
+        futures = {executor.submit(run_unit, unit): unit for unit in units}
+        for future in concurrent.futures.as_completed(futures):
+            yield futures[future], future
+    else:
         from dask.distributed import as_completed
 
         futures = {executor.submit(run_unit, unit, pure=False): unit for unit in units}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future
-        finally:
-            executor.cancel(list(futures))
-        return
-    with _local_processes(min(len(units), os.cpu_count() or 1)) as pool:
-        futures = {pool.submit(run_unit, unit): unit for unit in units}
-        for future in concurrent.futures.as_completed(futures):
+        for future in as_completed(futures):
             yield futures[future], future
 
 

@@ -26,6 +26,8 @@ def agreement(stored: pd.DataFrame, fresh: pd.DataFrame) -> str:
     epochs are compared run by run, and later ones as means over seeds against their spread, by
     the constants of this module.
     """
+    if stored is None:
+        return "damaged"
     if stored.equals(fresh):
         return "identical"
     keys = ["inference", "seed", "epoch"]

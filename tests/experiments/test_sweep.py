@@ -1,0 +1,214 @@
+"""The store and the sweep: nothing lost, nothing done twice, nothing half-written."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pandas as pd
+import pytest
+
+from wbn.experiments import Protocol
+from wbn.experiments.store import DamagedPart, Store, Unit, source_hash
+from wbn.experiments.sweep import OlderSources, SweepError, plan_units, sweep
+from wbn.experiments.training import run
+from wbn.experiments.verify import agreement, reproduce, verify
+
+PROTOCOLS = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf_wbn")]
+SCRIPT = """
+import sys
+from wbn.experiments import Protocol
+from wbn.experiments.sweep import sweep
+if __name__ == "__main__":
+    protocols = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf_wbn")]
+    sweep(protocols, range(30), sys.argv[1], progress=False)
+"""
+
+
+@pytest.fixture(scope="module")
+def here():
+    """An executor in this process."""
+    with ThreadPoolExecutor(1) as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, here):
+    """A store with both protocols and seeds 0 to 11, and its table."""
+    folder = tmp_path_factory.mktemp("finished")
+    return folder, sweep(PROTOCOLS, range(12), folder, here, progress=False)
+
+
+@pytest.fixture
+def copy(finished, tmp_path):
+    """A copy of that store, to be damaged."""
+    return shutil.copytree(finished[0], tmp_path / "store")
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_table_is_what_run_gives_in_the_order_asked_for(finished):
+    expected = [run(p, range(12), progress=False) for p in PROTOCOLS]
+    pd.testing.assert_frame_equal(finished[1], pd.concat(expected, ignore_index=True))
+
+
+def test_second_call_reads_and_runs_nothing(finished, here):
+    before = contents(finished[0])
+    again = sweep(PROTOCOLS[::-1] + PROTOCOLS, range(12), finished[0], here, progress=False)
+    assert contents(finished[0]) == before
+    assert set(again.columns) == set(finished[1].columns)
+    assert again.method.tolist() == ["wlf_wbn"] * 12 + ["lf_sbn"] * 12
+
+
+def test_parts_are_plain_and_sidecars_tell_their_origin(finished):
+    unit = Unit(PROTOCOLS[0].resolved(), tuple(range(10)))
+    sidecar = Store(finished[0]).provenance(unit)
+    assert Protocol.from_dict(sidecar["protocol"]) == unit.protocol
+    assert sidecar["sources"] == source_hash()
+    wanted = {"seeds", "versions", "cpu", "threads", "date", "seconds", "checksum"}
+    assert wanted <= sidecar.keys()
+    assert {"python", "torch", "wbn"} == sidecar["versions"].keys()
+    part = finished[0] / f"{unit.name}.csv"
+    assert part.read_text().startswith("protocol,experiment,method")
+
+
+def test_units_with_gaps_in_their_seeds_have_their_own_names():
+    whole, gap = plan_units(PROTOCOLS[:1], range(4)), plan_units(PROTOCOLS[:1], [0, 3])
+    assert whole[0].name != gap[0].name
+    assert len(plan_units(PROTOCOLS + PROTOCOLS, range(12))) == 4
+
+
+def test_a_damaged_part_is_named_set_aside_and_computed_again(copy, finished, here):
+    part = sorted(copy.glob("*.csv"))[0]
+    part.write_bytes(part.read_bytes()[:-20])
+    with pytest.warns(DamagedPart, match=part.name):
+        table = sweep(PROTOCOLS, range(12), copy, here, progress=False)
+    pd.testing.assert_frame_equal(table, finished[1])
+    assert (copy / f"{part.name}.damaged").exists()
+
+
+def test_a_part_without_its_sidecar_is_not_trusted(copy, finished, here):
+    sorted(copy.glob("*.json"))[0].unlink()
+    table = sweep(PROTOCOLS, range(12), copy, here, progress=False)
+    pd.testing.assert_frame_equal(table, finished[1])
+    assert len(list(copy.glob("*.json"))) == 4
+
+
+def test_units_of_older_sources_are_reported_kept_and_refreshed_when_asked(copy, here):
+    path = sorted(copy.glob("*.json"))[0]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"sources": "older"}))
+    before = contents(copy)
+    with pytest.warns(OlderSources, match="1 of 4"):
+        sweep(PROTOCOLS, range(12), copy, here, progress=False)
+    assert contents(copy) == before
+    sweep(PROTOCOLS, range(12), copy, here, refresh=True, progress=False)
+    assert json.loads(path.read_text())["sources"] == source_hash()
+
+
+def test_an_unusable_folder_fails_before_any_training(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="cannot write to the store"):
+        sweep(PROTOCOLS, range(2), tmp_path / "file", executor=object())
+
+
+def test_a_failed_write_leaves_the_store_as_it_was(copy):
+    before, unit = contents(copy), Unit(PROTOCOLS[0].resolved(), (77,))
+    table = run(unit.protocol, unit.seeds, progress=False)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            Store(copy).write(unit, table, seconds=1.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert contents(copy) == before
+
+
+def test_a_failing_unit_does_not_stop_the_others(tmp_path, here):
+    raw = Protocol.paper(
+        "i", "wlf_wbn", hidden=3, epochs=1, weighting="class_balanced", beta=0.999, scale="raw"
+    )
+    with pytest.raises(SweepError, match=rf"(?s)1 of 2 units failed.*{raw.hash}.*rescale"):
+        sweep([raw, PROTOCOLS[0]], [0], tmp_path, here, progress=False)
+    assert [p.name.split("_")[1] for p in tmp_path.glob("*.csv")] == ["lf"]
+
+
+def test_killed_and_started_again_it_goes_on_to_the_same_bits(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py")]
+    store = tmp_path / "store"
+    with subprocess.Popen([*command, str(store)], start_new_session=True) as job:
+        while not list(store.glob("*.json")):
+            assert job.poll() is None
+        os.killpg(job.pid, signal.SIGKILL)
+    landed = {path: path.stat().st_mtime_ns for path in store.glob("*.json")}
+    assert len(landed) < 6
+    subprocess.run([*command, str(store)], check=True)
+    assert all(path.stat().st_mtime_ns == when for path, when in landed.items())
+    subprocess.run([*command, str(tmp_path / "whole")], check=True)
+    parts = [{p.name: p.read_bytes() for p in f.glob("*.csv")} for f in (store, tmp_path / "whole")]
+    assert parts[0] == parts[1]
+    assert len(parts[0]) == 6
+
+
+def test_two_processes_share_a_store(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT.replace("range(30)", "range(12)"))
+    store = tmp_path / "store"
+    command = [sys.executable, str(tmp_path / "script.py"), str(store)]
+    jobs = [subprocess.Popen(command) for _ in range(2)]
+    assert [job.wait() for job in jobs] == [0, 0]
+    names = {path.suffix for path in store.iterdir()}
+    assert names == {".csv", ".json"}
+    units = plan_units(PROTOCOLS, range(12))
+    assert all(Store(store).read(unit) is not None for unit in units)
+
+
+def test_verify_finds_the_same_bits_and_a_changed_number(copy):
+    honest = verify(copy, sample=2, seed=0)
+    assert honest.verdict.tolist() == ["identical", "identical"]
+    assert verify(copy, sample=2, seed=0, max_seconds=0.0).empty
+    store = Store(copy)
+    for unit in plan_units(PROTOCOLS, range(12)):
+        table = store.read(unit)
+        store.write(unit, table.assign(accuracy_minority=table.accuracy_minority * 0.9), 0.1)
+    assert set(verify(copy, sample=4, seed=0).verdict) == {"disagrees"}
+
+
+def test_verify_names_damage(copy):
+    for part in copy.glob("*.csv"):
+        part.write_text("")
+    with pytest.warns(DamagedPart):
+        assert set(verify(copy, sample=1, seed=0).verdict) == {"damaged"}
+
+
+def test_reproduce_recomputes_everything_and_compares(copy, tmp_path, here):
+    result = reproduce(copy, tmp_path / "fresh", here)
+    assert result.verdict.tolist() == ["identical"] * 4
+
+
+def test_agreement_is_close_early_and_statistical_later():
+    table = pd.DataFrame(
+        [
+            {"inference": "pooled", "seed": s, "epoch": e} | dict.fromkeys(
+                ("accuracy_majority", "accuracy_minority", "accuracy_overall"), 0.8 + 0.02 * (s % 5)
+            )
+            for s in range(10) for e in (1, 10)
+        ]
+    )  # fmt: skip
+
+    def moved(epoch, by):
+        return table.assign(accuracy_minority=table.accuracy_minority + by * (table.epoch == epoch))
+
+    assert agreement(table, moved(1, 0.01)) == "agrees"
+    assert agreement(table, moved(1, 0.03)) == "disagrees"
+    assert agreement(table, moved(10, 0.03)) == "agrees"
+    assert agreement(table, moved(10, 0.08)) == "disagrees"
+    assert agreement(table, table[table.seed > 0]) == "disagrees"
