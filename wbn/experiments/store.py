@@ -110,7 +110,7 @@ class Store:
             message = f"{part} is damaged: set aside as {aside.name}, to be computed again"
             warnings.warn(message, DamagedPart, stacklevel=2)
             return None
-        return pd.read_csv(io.BytesIO(content), float_precision="round_trip")
+        return pd.read_csv(io.BytesIO(content))
 
     def write(self, unit: Unit, table: pd.DataFrame, seconds: float) -> None:
         """Add a finished unit."""
