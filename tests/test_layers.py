@@ -212,24 +212,39 @@ def test_they_are_kinds_of_torch_batch_norm():
 
 
 @pytest.mark.parametrize("momentum", [0.1, None])
-def test_a_model_in_a_context_compiles_to_one_graph(momentum):
+@pytest.mark.parametrize("correction", ["frequency", "none"])
+def test_a_model_in_a_context_compiles_to_one_graph(momentum, correction):
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(4, 3), WeightedBatchNorm1d(3, momentum=momentum))
+    norm = WeightedBatchNorm1d(3, momentum=momentum, correction=correction)
+    model = nn.Sequential(nn.Linear(4, 3), norm)
     twin = copy.deepcopy(model)
     compiled = torch.compile(twin, fullgraph=True, backend="aot_eager")
-    for seed in range(3):
+    for seed, weighted in enumerate((True, True, False)):
         x, w = normal(6, 4, seed=seed), torch.rand(6) + seed + 1
         outputs = []
         for function in (model, compiled):
-            with sample_weights(w):
+            with sample_weights(w if weighted else None):
                 outputs.append(function(x))
             outputs[-1].pow(3).sum().backward()
-        assert torch.equal(*outputs)
+        assert_close(*outputs)
     torch._dynamo.reset()
     for a, b in zip(model.parameters(), twin.parameters(), strict=True):
         assert_close(a.grad, b.grad)
     for a, b in zip(model.buffers(), twin.buffers(), strict=True):
         assert_close(a, b)
+
+
+def test_stateless_vmap_over_layers():
+    layer, x = WeightedBatchNorm1d(3, track_running_stats=False), normal(2, 6, 3)
+    weights = normal(2, 3, seed=1)
+    for correction in CORRECTIONS:
+        layer.correction = correction
+        together = torch.func.vmap(
+            lambda x, weight: torch.func.functional_call(layer, {"weight": weight}, (x,))
+        )(x, weights)
+        for s in range(2):
+            layer.weight.data.copy_(weights[s])
+            assert_close(together[s], layer(x[s]))
 
 
 def test_activation_checkpointing_is_told_the_weights():

@@ -303,7 +303,6 @@ def test_an_error_leaves_everything_as_it_was(mode, calls):
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name])
     assert [module.training for module in model.modules()] == flags
-    assert all(layer.track_running_stats for layer in layers)
     assert not any(layer._forward_pre_hooks for layer in layers)
 
 
@@ -373,3 +372,13 @@ def test_single_precision_with_a_large_mean():
     x = (x + 1e4).float()
     population_statistics(layer, cut(x, w.float(), [5, 5, 5, 9]), "pooled")
     assert_close(layer.running_var.double(), weighted_moments(x.double(), w)[1], rtol=1e-6, atol=0)
+
+
+def test_an_empty_batch_changes_nothing_in_the_pool():
+    torch.manual_seed(0)
+    x, w = torch.randn(6, 2), torch.rand(6) + 1
+    whole, with_empty = WeightedBatchNorm1d(2), WeightedBatchNorm1d(2)
+    population_statistics(whole, [(x, w)], "pooled")
+    population_statistics(with_empty, [(x[:0], w[:0]), (x, w)], "pooled")
+    assert_close(with_empty.running_mean, whole.running_mean)
+    assert_close(with_empty.running_var, whole.running_var)

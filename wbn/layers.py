@@ -55,7 +55,7 @@ class WeightedBatchNorm(_BatchNorm):
             return super().forward(input)
         if sample_weight is None:
             sample_weight = current_sample_weight()
-        tracked = self.training and self.track_running_stats and self.running_mean is not None
+        tracked = self.track_running_stats and self.running_mean is not None
         if sample_weight is None and self.correction == "none" and plain_eager():
             y, *statistics = self._forward_of_torch(input, tracked)
             momentum = 1.0

@@ -101,8 +101,6 @@ def population_statistics(model: nn.Module, batches: Batches, mode: Mode) -> Non
 def _average(model: nn.Module, batches: Batches, layers: list[_BatchNorm], by_weight: bool) -> bool:
     for module in model.modules():
         module.training = module in layers
-    for layer in layers:
-        layer.track_running_stats = False
     gathered = _gather(model, batches, layers, partial(_Average, by_weight=by_weight))
     for layer, statistics in gathered.items():
         _set(layer, *statistics.result())
@@ -150,6 +148,9 @@ class _Pool:
         self.calls, self.total, self.squares, self.mean, self.scatter = 0, 0.0, 0.0, 0.0, 0.0
 
     def add(self, x: Tensor, sample_weight: Tensor | None) -> None:
+        self.calls += 1
+        if x.numel() == 0:
+            return
         precision = torch.float32 if x.device.type == "mps" else torch.float64
         x = x.to(precision)
         w = broadcast_weight(x, sample_weight)
@@ -157,7 +158,6 @@ class _Pool:
         z = m.total.item()
         if w is not None:
             check_not_negative(w.min().item(), z)
-        self.calls += 1
         if z == 0:
             return
         before, self.total = self.total, self.total + z
@@ -228,7 +228,6 @@ def _set(layer: _BatchNorm, mean: Tensor, var: Tensor, calls: int) -> None:
 def _restoring(model: nn.Module, layers: list[_BatchNorm]) -> Iterator[None]:
     """Put all flags back in the end, and after an error the statistics too."""
     training = [(module, module.training) for module in model.modules()]
-    tracking = [(layer, layer.track_running_stats) for layer in layers]
     buffers = [(buffer, buffer.clone()) for layer in layers for buffer in layer.buffers()]
     try:
         yield
@@ -239,5 +238,3 @@ def _restoring(model: nn.Module, layers: list[_BatchNorm]) -> Iterator[None]:
     finally:
         for module, flag in training:
             module.training = flag
-        for layer, flag in tracking:
-            layer.track_running_stats = flag
