@@ -87,6 +87,61 @@ def mini_batch(
     return axis.figure
 
 
+def spread_of_means(bn: Tensor, wbn: Tensor, ones: Tensor) -> Figure:
+    """Histograms of BN's and WBN's mean of many mini-batches, on the same axes.
+
+    Parameters
+    ----------
+    bn, wbn : Tensor
+        Means of each batch, shape (B,).
+    ones : Tensor
+        Number of minority samples in each batch, shape (B,).
+    """
+    figure, (above, below) = plt.subplots(2, 1, figsize=(7, 4), sharex=True, sharey=True)
+    bins = np.linspace(min(bn.min(), wbn.min()), max(bn.max(), wbn.max()), 90)
+    above.hist(bn, bins, color=METHOD_COLORS["wlf_sbn"])
+    above.set_title("BN's mean")
+    kinds = {"no minority sample": ones == 0, "one": ones == 1, "two or more": ones > 1}
+    below.hist(
+        [wbn[kind].numpy() for kind in kinds.values()],
+        bins,
+        stacked=True,
+        color=["#00523D", METHOD_COLORS["wlf_wbn"], "#8FD9C3"],
+        label=list(kinds),
+    )
+    below.set_title("WBN's mean")
+    below.legend()
+    below.set_xlabel("mean of a mini-batch")
+    for axis in (above, below):
+        axis.set_ylabel("batches")
+    return figure
+
+
+def places_of_batches(place: Tensor, ones: Tensor, lines: dict[str, float]) -> Figure:
+    """WBN's mean of each mini-batch by its number of minority samples, and lines across.
+
+    Parameters
+    ----------
+    place : Tensor
+        Where each batch's mean lies from the majority's mean (0) to the minority's (1).
+    ones : Tensor
+        Number of minority samples in each batch.
+    lines : dict
+        Places to mark, by name.
+    """
+    figure, axis = plt.subplots(figsize=(7, 3.2))
+    jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(ones))
+    for mask, color, marker in ((ones == 0, MAJORITY, "o"), (ones > 0, MINORITY, "D")):
+        axis.scatter(ones[mask] + jitter[mask], place[mask], color=color, marker=marker, s=18)
+    for (name, height), style in zip(lines.items(), ("--", "-"), strict=True):
+        axis.axhline(height, color="black", linestyle=style, linewidth=1.5, label=name)
+    axis.set_xlabel("minority samples in the mini-batch")
+    axis.set_ylabel("WBN's mean")
+    axis.set_yticks([0, 0.5, 1], ["majority", "halfway", "minority"])
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
 def share_of_images(counts: dict[str, list[int]]) -> Figure:
     """One square for each training image of each experiment, the minority class colored.
 

@@ -4,6 +4,8 @@ import functools
 import http.server
 import os
 import shutil
+import subprocess
+import tarfile
 import threading
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from selenium import webdriver
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
+AXE = "axe-core@4.14.0"
 
 
 def need(available: object, what: str) -> None:
@@ -26,7 +29,13 @@ def html() -> Path:
     return HTML
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves 404.html for whatever is missing, as GitHub Pages does."""
+
+    def send_error(self, code, message=None, explain=None):
+        self.error_message_format = (HTML / "404.html").read_text().replace("%", "%%")
+        super().send_error(code, message, explain)
+
     def log_message(self, *args):
         pass
 
@@ -34,7 +43,7 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture(scope="session")
 def served(html):
     """Address of the book on a local server."""
-    handler = functools.partial(QuietHandler, directory=str(html))
+    handler = functools.partial(Handler, directory=str(html))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -62,3 +71,19 @@ def browser(tmp_path_factory):
     browser.set_script_timeout(60)
     yield browser
     browser.quit()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The script of axe-core, fetched once by npm as it is configured."""
+    folder = ROOT / "_build" / AXE
+    script = folder / "axe.min.js"
+    if not script.exists():
+        npm = shutil.which("npm")
+        need(npm, "npm")
+        folder.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run([npm, "pack", AXE], cwd=folder, capture_output=True, text=True)
+        need(done.returncode == 0, f"{AXE} (npm pack said: {done.stderr.strip()[-300:]})")
+        with tarfile.open(next(folder.glob("*.tgz"))) as package:
+            script.write_bytes(package.extractfile("package/axe.min.js").read())
+    return script.read_text(encoding="utf-8")

@@ -1,0 +1,84 @@
+"""The book's own Sphinx extensions: the logo, and what a page says when its address is known."""
+
+import os
+import struct
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from math import pi
+
+import pytest
+from pages import BOOK
+
+EXTENSIONS = BOOK / "_ext"
+ADDRESS = "https://example.org/wbn"
+
+
+@pytest.fixture(scope="module")
+def logo():
+    sys.path.insert(0, str(EXTENSIONS))
+    import logo
+
+    sys.path.remove(str(EXTENSIONS))
+    return logo
+
+
+def test_pictures_are_what_the_code_draws(logo):
+    for name, text in logo.PICTURES.items():
+        assert (BOOK / "_static" / name).read_text(encoding="utf-8") == text
+
+
+def test_area_is_weight_and_lines_are_the_means(logo):
+    svg = ElementTree.fromstring(logo.PICTURES["logo-light.svg"])
+    circles = [c for c in svg if c.tag.endswith("circle")]
+    areas = [pi * float(c.get("r")) ** 2 for c in circles]
+    xs = [float(c.get("cx")) for c in circles]
+    weights = [area / areas[0] for area in areas]
+    means = sum(xs) / len(xs), sum(w * x for w, x in zip(weights, xs, strict=True)) / sum(weights)
+    lines = [float(p.get("d")[1:].split()[0]) for p in svg if p.tag.endswith("path")]
+    assert weights[-1] == pytest.approx(len(xs) - 1, rel=1e-3)
+    assert lines == pytest.approx(means, rel=1e-3)
+
+
+def build(folder, **environment):
+    """Build a book of one page with the extension; return the folder of its HTML."""
+    folder.joinpath("intro.rst").write_text('A "title" & more\n================\n\nWhy so?\n')
+    options = {
+        "extensions": "page",
+        "root_doc": "intro",
+        "html_title": "The book",
+        "html_theme": "basic",
+        "templates_path": BOOK / "_templates",
+        "html_additional_pages.404": "404.html",
+    }
+    settings = [f"-D{name}={value}" for name, value in options.items()]
+    clean = {k: v for k, v in os.environ.items() if k != "WBN_BOOK_URL"}
+    subprocess.run(
+        [sys.executable, "-m", "sphinx", "-qWC", "-b", "html", *settings, ".", "html"],
+        cwd=folder,
+        env=clean | {"PYTHONPATH": str(EXTENSIONS)} | environment,
+        check=True,
+    )
+    return folder / "html"
+
+
+def test_known_address_is_used_throughout(tmp_path):
+    html = build(tmp_path, WBN_BOOK_URL=ADDRESS)
+    page = (html / "intro.html").read_text()
+    assert f'<link rel="canonical" href="{ADDRESS}/intro.html" />' in page
+    assert f'<meta property="og:url" content="{ADDRESS}/intro.html" />' in page
+    assert f'<meta property="og:image" content="{ADDRESS}/_static/card.png" />' in page
+    assert '<meta property="og:title" content="A “title” &amp; more" />' in page
+    assert '<meta name="description" content="Why so?" />' in page
+    assert f'<base href="{ADDRESS}/404.html" />' in (html / "404.html").read_text()
+    assert struct.unpack(">II", (html / "_static/card.png").read_bytes()[16:24]) == (1200, 630)
+
+
+def test_no_address_is_made_up(tmp_path):
+    html = build(tmp_path)
+    page = (html / "intro.html").read_text()
+    assert '<meta property="og:title"' in page
+    for absent in ("canonical", "og:url", "og:image"):
+        assert absent not in page
+    assert "<base" not in (html / "404.html").read_text()
+    assert not (html / "_static/card.png").exists()
