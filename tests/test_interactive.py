@@ -16,16 +16,11 @@ def batch():
     return torch.randn(100, generator=generator) + 3 * minority, minority
 
 
-def weights(minority, weight):
-    return torch.where(minority, float(weight), 1.0).double()
-
-
 def computed(x, minority, weight):
-    """BN's mean, WBN's mean and the effective sample size, as printed."""
-    x, w = x.double().round(decimals=3), weights(minority, weight)
+    """BN's mean, WBN's mean and the effective sample size."""
+    x, w = x.double().round(decimals=3), torch.where(minority, float(weight), 1.0).double()
     wbn = weighted_moments(x[:, None], w)[0].item()
-    size = effective_sample_size(w).item()
-    return f"{x.mean().item():.2f}", f"{wbn:.2f}", f"{size:.2f}"
+    return x.mean().item(), wbn, effective_sample_size(w).item()
 
 
 def test_the_same_input_gives_the_same_bytes(batch):
@@ -46,8 +41,8 @@ def test_the_first_readout_is_what_the_package_computes(batch, weight):
     readout = re.sub(r"<[^>]+>", "", re.search(r"<output.*?</output>", page, re.S).group())
     bn, wbn, size = computed(*batch, weight)
     assert readout == (
-        f"With a weight of {weight}, BN's mean is {bn} and WBN's mean is {wbn}; "
-        f"the effective sample size is {size} of 100."
+        f"With a weight of {weight}, BN's mean is {bn:.2f} and WBN's mean is {wbn:.2f}; "
+        f"the effective sample size is {size:.2f} of 100."
     )
 
 
@@ -56,19 +51,18 @@ def test_the_table_is_what_the_package_computes(batch):
     rows = re.findall(r'<tr><th scope="row">(\d+)</th>(.*?)</tr>', page)
     assert [int(weight) for weight, _ in rows] == [1, 10, 20, 50, 100, 200]
     for weight, cells in rows:
-        assert tuple(re.findall(r"<td>(.*?)</td>", cells)) == computed(*batch, int(weight))
+        expected = [f"{value:.2f}" for value in computed(*batch, int(weight))]
+        assert re.findall(r"<td>(.*?)</td>", cells) == expected
 
 
 def test_lines_stand_at_the_means(batch):
-    x, minority = batch
-    page = minority_weight_slider(x, minority, weight=20).data
-    circles = re.findall(r'class="point majority" data-x="(.*?)" cx="(.*?)%"', page)
-    (x0, at0), (x1, at1) = ((float(a), float(b)) for a, b in circles[:2])
+    page = minority_weight_slider(*batch, weight=20).data
+    points = re.findall(r'class="point majority" data-x="(.*?)" cx="(.*?)%"', page)
+    (x0, at0), *_, (x1, at1) = sorted((float(x), float(at)) for x, at in points)
     lines = dict(re.findall(r'<line class="(w?bn)" x1="(.*?)%"', page))
-    bn, wbn, _ = computed(x, minority, 20)
-    for name, mean in (("bn", bn), ("wbn", wbn)):
-        place = at0 + (float(mean) - x0) * (at1 - at0) / (x1 - x0)
-        assert float(lines[name]) == pytest.approx(place, abs=0.2)
+    for name, mean in zip(("bn", "wbn"), computed(*batch, 20), strict=False):
+        place = at0 + (mean - x0) * (at1 - at0) / (x1 - x0)
+        assert float(lines[name]) == pytest.approx(place, abs=0.02)
 
 
 def test_area_is_weight(batch):

@@ -18,7 +18,7 @@ from wbn.plots import MAJORITY, MINORITY, heights
 from wbn.weights import effective_sample_size
 
 LARGEST_WEIGHT = 200
-RADIUS = 2.5  # of a disc of weight 1, in pixels
+RADIUS = 2.2  # of a disc of weight 1, in pixels
 CORNER = round(RADIUS * math.sqrt(math.pi / 2), 3)  # of a diamond with the same area
 
 FRAME = Template("""\
@@ -35,9 +35,10 @@ html[data-theme="dark"] #$name { --majority: #56B4E9; --minority: #E69F00 }
 #$name line.bn { stroke-dasharray: 5 4 }
 #$name .majority { fill: var(--majority); fill-opacity: 0.7 }
 #$name .minority { fill: var(--minority); fill-opacity: 0.7 }
-#$name label, #$name input, #$name output { display: block; width: 100% }
+#$name :is(label, input, output) { display: block; width: 100% }
 #$name label { margin-top: 0.5rem }
 #$name input { height: 2.75rem; margin: 0; accent-color: var(--pst-color-primary, auto) }
+#$name :is(td, th) { padding: 0.3rem; white-space: normal; text-align: right }
 #$name figcaption { margin: 1rem 0; text-align: left }
 </style>
 $picture
@@ -132,7 +133,7 @@ def minority_weight_slider(
     True
     """
     x = x.double().round(decimals=3)
-    margin = 0.15 * (x.max() - x.min()).item()
+    margin = 0.18 * (x.max() - x.min()).item()
     low, high = round(x.min().item() - margin, 3), round(x.max().item() + margin, 3)
     page = FRAME.substitute(
         name=name,

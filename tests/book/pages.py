@@ -114,3 +114,11 @@ def set_screen(browser: WebDriver, width: int, theme: str = "light") -> None:
     WebDriverWait(browser, 10, poll_frequency=0.05).until(
         lambda b: b.execute_script(SCREEN_IS_SET, width, theme)
     )
+
+
+def count_search_boxes(browser: WebDriver) -> int:
+    """Number of fields and buttons for searching that are on the screen."""
+    return browser.execute_script(
+        "return [...document.querySelectorAll('input[type=search], .search-button__button')]"
+        ".filter(e => e.checkVisibility() && e.getBoundingClientRect().right > 0).length"
+    )

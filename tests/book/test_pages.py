@@ -4,26 +4,19 @@ import re
 from typing import NamedTuple
 
 import pytest
-from pages import Visit, chapters, count_equations, markdown, open_page, set_screen
+from accessibility import new_findings
+from pages import (
+    Visit,
+    chapters,
+    count_equations,
+    count_search_boxes,
+    markdown,
+    open_page,
+    set_screen,
+)
 
 SOURCES = {path.stem: path for path in chapters()}
 WIDTHS = {"phone": 390, "tablet": 768, "laptop": 1280}
-
-# What axe finds in the theme and in the tables of pandas, by rule and selector.
-KNOWN = {
-    "label-content-name-mismatch": (
-        ".search-button-field, .theme-switch-button, .cell > details.hide > summary"
-    ),
-    "region": ".navbar-brand > .logo__image",
-    "empty-table-header": ".cell_output thead th",
-}
-RUN_AXE = """
-    const [known, done] = arguments;
-    const expected = (rule, node) =>
-        known[rule] && document.querySelector(node.target[0]).matches(known[rule]);
-    axe.run({resultTypes: ['violations']}).then(found => done(found.violations.flatMap(
-        ({id, nodes}) => nodes.filter(n => !expected(id, n)).map(n => `${id}: ${n.html}`))));
-"""
 
 TOO_WIDE = """
     const scrolls = e => e.id !== 'main-content' &&
@@ -99,18 +92,14 @@ def test_nothing_overflows_sideways(browser, page, width):
 
 
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
-def test_there_is_one_way_to_search(browser, page, width):
+def test_there_is_one_search_box(browser, page, width):
     set_screen(browser, width)
-    visible = browser.execute_script(
-        "return [...document.querySelectorAll('input[type=search], .search-button__button')]"
-        ".filter(e => e.checkVisibility() && e.getBoundingClientRect().right > 0).length"
-    )
-    assert visible == 1
+    assert count_search_boxes(browser) == 1
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [WIDTHS["laptop"], WIDTHS["phone"]], ids=["laptop", "phone"])
-def test_axe_finds_nothing_new(browser, page, axe, width, theme):
+@pytest.mark.parametrize(
+    ("theme", "width"), [("light", WIDTHS["laptop"]), ("dark", WIDTHS["phone"])]
+)
+def test_axe_finds_nothing_new(browser, page, axe, theme, width):
     set_screen(browser, width, theme)
-    browser.execute_script(axe)
-    assert browser.execute_async_script(RUN_AXE, KNOWN) == []
+    assert new_findings(browser, axe) == []

@@ -1,7 +1,8 @@
 """The book as a site: from disk, searched, on a phone, and at an address that does not exist."""
 
 import pytest
-from pages import chapters, open_page, set_screen
+from accessibility import new_findings
+from pages import chapters, count_search_boxes, open_page, set_screen
 from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
@@ -47,21 +48,34 @@ def test_search_finds_nothing_where_nothing_is(browser, root):
     assert search(browser, root, "xyzzyplugh") == set()
 
 
-def test_missing_address_explains_itself_at_any_depth(browser, served, axe):
-    for theme in ("light", "dark"):
-        visit = open_page(browser, f"{served}/no/such/page.html")
-        set_screen(browser, 390, theme)
-        assert browser.find_element(By.TAG_NAME, "h1").text == "Page not found"
-        assert visit.foreign(f"{served}/no/such/page.html") == []
-        browser.execute_script(axe)
-        found = browser.execute_async_script("axe.run().then(arguments[0])")
-        assert [violation["id"] for violation in found["violations"]] == []
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_missing_address_explains_itself_at_any_depth(browser, served, axe, theme):
+    address = f"{served}/no/such/page.html"
+    visit = open_page(browser, address)
+    set_screen(browser, 390, theme)
+    assert visit.foreign(address) == []
+    assert browser.find_element(By.TAG_NAME, "h1").text == "Page not found"
+    assert new_findings(browser, axe) == []
 
 
 def test_missing_page_leads_back(browser, served):
     open_page(browser, f"{served}/renamed.html")
     browser.find_element(By.CSS_SELECTOR, "main a").click()
     assert browser.current_url == f"{served}/intro.html"
+
+
+def test_search_page_has_one_search_box(browser, served):
+    open_page(browser, f"{served}/search.html")
+    for width in (390, 1280):
+        set_screen(browser, width)
+        assert count_search_boxes(browser) == 1
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1280)])
+def test_axe_finds_nothing_new_in_what_all_pages_share(browser, served, axe, theme, width):
+    open_page(browser, f"{served}/search.html?q=normalization")
+    set_screen(browser, width, theme)
+    assert new_findings(browser, axe) == []
 
 
 def test_contents_open_and_close_on_a_phone(browser, served):

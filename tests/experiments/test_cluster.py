@@ -2,22 +2,24 @@
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
 from dask.distributed import Client, LocalCluster
 
 from wbn.experiments import Protocol
-from wbn.experiments.sweep import sweep
+from wbn.experiments.sweep import SweepError, plan_units, sweep
 from wbn.experiments.training import run
 
 PROTOCOLS = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf_wbn")]
 
 
 @pytest.fixture
-def client():
+def client(request):
+    workers = getattr(request, "param", 2)
     cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
     )
     with cluster, Client(cluster) as client:
         yield client
@@ -39,3 +41,24 @@ def test_cluster_gives_the_local_bits_also_when_a_worker_dies(client, tmp_path, 
     assert killed
     expected = [run(p, range(30), progress=False) for p in PROTOCOLS]
     pd.testing.assert_frame_equal(table, pd.concat(expected, ignore_index=True))
+
+
+@pytest.mark.parametrize("client", [4], indirect=True)
+def test_a_unit_that_loses_four_workers_is_reported_and_the_others_are_stored(client, tmp_path):
+    endless = Protocol.paper("i", "lf_sbn", hidden=3, epochs=10**6)
+    quick, killed = PROTOCOLS[0], set()
+    with ThreadPoolExecutor(1) as thread:
+        job = thread.submit(sweep, [endless, quick], [0], tmp_path, client, progress=False)
+        while not list(tmp_path.glob("*.json")):
+            assert not job.done()
+        while not job.done():
+            pids = client.run(os.getpid, on_error="ignore")
+            running = [worker for worker, keys in client.processing().items() if keys]
+            busy = {pids[worker] for worker in running if worker in pids}
+            for pid in busy - killed:
+                os.kill(pid, signal.SIGKILL)
+            killed |= busy
+        with pytest.raises(SweepError, match=f"(?s)1 of 2 units failed.*{endless.hash}.*Killed"):
+            job.result()
+    assert len(killed) == 4
+    assert [p.stem for p in tmp_path.glob("*.csv")] == [plan_units([quick], [0])[0].name]

@@ -1,6 +1,7 @@
 """The store and the sweep: nothing lost, nothing done twice, nothing half-written."""
 
 import json
+import os
 import resource
 import shutil
 import signal
@@ -9,10 +10,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
+import psutil
 import pytest
 
 from wbn.experiments import Protocol
-from wbn.experiments.store import DamagedPart, Store, Unit, source_hash
+from wbn.experiments.store import DamagedPart, Store, Unit, origin, source_hash
 from wbn.experiments.sweep import OlderSources, SweepError, plan_units, sweep
 from wbn.experiments.training import run
 from wbn.experiments.verify import agreement, reproduce, verify
@@ -20,12 +22,11 @@ from wbn.experiments.verify import agreement, reproduce, verify
 PROTOCOLS = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf_wbn")]
 SCRIPT = """
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from wbn.experiments import Protocol
 from wbn.experiments.sweep import sweep
 if __name__ == "__main__":
     protocols = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf_wbn")]
-    sweep(protocols, range(40), sys.argv[1], ThreadPoolExecutor(1), progress=False)
+    sweep(protocols, range(30), sys.argv[1], progress=False)
 """
 
 
@@ -125,7 +126,7 @@ def test_a_failed_write_leaves_the_store_as_it_was(copy):
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
         with pytest.raises(OSError, match="too large"):
-            Store(copy).write(unit, table, seconds=1.0)
+            Store(copy).write(unit, table, origin(1.0))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
@@ -141,33 +142,34 @@ def test_a_failing_unit_does_not_stop_the_others(tmp_path, here):
     assert [p.name.split("_")[1] for p in tmp_path.glob("*.csv")] == ["lf"]
 
 
-@pytest.fixture
-def command(tmp_path):
-    """A sweep of eight units in a process of its own, into the folder store."""
+def test_killed_and_started_again_it_goes_on_to_the_same_bits(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
-    return [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "store")]
-
-
-def test_killed_and_started_again_it_goes_on_to_the_same_bits(command, tmp_path, here):
+    command = [sys.executable, str(tmp_path / "script.py")]
     store = tmp_path / "store"
-    with subprocess.Popen(command) as job:
+    with subprocess.Popen([*command, str(store)], start_new_session=True) as job:
         while not list(store.glob("*.json")):
             assert job.poll() is None
-        job.kill()
+        os.killpg(job.pid, signal.SIGKILL)
     landed = {path: path.stat().st_mtime_ns for path in store.glob("*.json")}
-    assert len(landed) < 8
-    resumed = sweep(PROTOCOLS, range(40), store, here, progress=False)
+    assert len(landed) < 6
+    subprocess.run([*command, str(store)], check=True)
     assert all(path.stat().st_mtime_ns == when for path, when in landed.items())
-    whole = sweep(PROTOCOLS, range(40), tmp_path / "whole", here, progress=False)
-    pd.testing.assert_frame_equal(resumed, whole, check_exact=True)
+    subprocess.run([*command, str(tmp_path / "whole")], check=True)
+    parts = [{p.name: p.read_bytes() for p in f.glob("*.csv")} for f in (store, tmp_path / "whole")]
+    assert parts[0] == parts[1]
+    assert len(parts[0]) == 6
 
 
-def test_two_processes_share_a_store(command, tmp_path):
+def test_two_processes_share_a_store(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT.replace("range(30)", "range(12)"))
+    store = tmp_path / "store"
+    command = [sys.executable, str(tmp_path / "script.py"), str(store)]
     jobs = [subprocess.Popen(command) for _ in range(2)]
     assert [job.wait() for job in jobs] == [0, 0]
-    assert {path.suffix for path in (tmp_path / "store").iterdir()} == {".csv", ".json"}
-    store = Store(tmp_path / "store")
-    assert all(store.read(unit) is not None for unit in plan_units(PROTOCOLS, range(40)))
+    names = {path.suffix for path in store.iterdir()}
+    assert names == {".csv", ".json"}
+    units = plan_units(PROTOCOLS, range(12))
+    assert all(Store(store).read(unit) is not None for unit in units)
 
 
 def test_verify_finds_the_same_bits_and_a_changed_number(copy):
@@ -177,7 +179,9 @@ def test_verify_finds_the_same_bits_and_a_changed_number(copy):
     store = Store(copy)
     for unit in plan_units(PROTOCOLS, range(12)):
         table = store.read(unit)
-        store.write(unit, table.assign(accuracy_minority=table.accuracy_minority * 0.9), 0.1)
+        store.write(
+            unit, table.assign(accuracy_minority=table.accuracy_minority * 0.9), origin(0.1)
+        )
     assert set(verify(copy, sample=4, seed=0).verdict) == {"disagrees"}
 
 
@@ -211,3 +215,43 @@ def test_agreement_is_close_early_and_statistical_later():
     assert agreement(table, moved(10, 0.03)) == "agrees"
     assert agreement(table, moved(10, 0.08)) == "disagrees"
     assert agreement(table, table[table.seed > 0]) == "disagrees"
+    assert agreement(table, moved(1, float("nan"))) == "disagrees"
+    assert agreement(table, moved(10, float("nan"))) == "disagrees"
+    later = table[table.epoch == 10]
+    one = later[later.seed == 0]
+    assert agreement(one, one.assign(accuracy_minority=0.5)) == "undecided"
+    assert agreement(later, later.assign(accuracy_minority=0.5)) == "disagrees"
+    many = table.rename(columns={"accuracy_minority": "accuracy_7"})
+    assert agreement(many, many.assign(accuracy_7=0.5)) == "disagrees"
+
+
+def test_processes_of_a_killed_sweep_end_too(tmp_path):
+    code = (
+        "from wbn.experiments import Protocol\n"
+        "from wbn.experiments.sweep import sweep\n"
+        "if __name__ == '__main__':\n"
+        "    long = Protocol.paper('i', 'lf_sbn', hidden=3, epochs=2000)\n"
+        "    quick = Protocol.paper('i', 'lf_sbn', hidden=3, epochs=1)\n"
+        f"    sweep([quick, long], [0], {str(tmp_path / 'store')!r}, progress=False)\n"
+    )
+    (tmp_path / "script.py").write_text(code)
+    with subprocess.Popen([sys.executable, str(tmp_path / "script.py")]) as job:
+        while not list(tmp_path.glob("store/*.json")):
+            assert job.poll() is None
+        children = psutil.Process(job.pid).children()
+        job.kill()
+    assert children
+    assert psutil.wait_procs(children, timeout=30)[1] == []
+
+
+def test_tqdm_disable_silences_the_bar(tmp_path):
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from wbn.experiments import Protocol\n"
+        "from wbn.experiments.sweep import sweep\n"
+        "quick = Protocol.paper('i', 'lf_sbn', hidden=3, epochs=1)\n"
+        f"sweep([quick], [0], {str(tmp_path / 'store')!r}, ThreadPoolExecutor(1))\n"
+    )
+    environment = os.environ | {"TQDM_DISABLE": "1"}
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, env=environment, capture_output=True, check=True).stderr == b""

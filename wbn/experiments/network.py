@@ -113,7 +113,7 @@ class Network:
         shapes = [(sizes[1], sizes[0]), (sizes[2], sizes[1])]
         generators = [stream(seed, "initialization") for seed in seeds]
         linears = [
-            torch.stack([fill[protocol.initialization](torch.empty(s), generator=g)
+            torch.stack([fill[protocol.initialization](torch.empty(s, dtype=torch.float32), generator=g)
                          for g in generators]).to(dtype)
             for s in shapes
         ]  # fmt: skip

@@ -7,9 +7,12 @@ import io
 import json
 import os
 import platform
+import re
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -28,10 +31,13 @@ SOURCES = (
     "experiments/block", "experiments/data", "experiments/evaluation", "experiments/network",
     "experiments/protocol", "experiments/training",
 )  # fmt: skip
+UNIT_NAME = re.compile(r"\w+_[0-9a-f]{12}_\d+(-\d+(-[0-9a-f]{6})?)?")
+TEXT = ("protocol", "experiment", "method", "inference", "evaluated_on")
+ABANDONED = 3600  # seconds after which a temporary file, which lives milliseconds, has no owner
 
 
 class DamagedPart(UserWarning):
-    """A part whose bytes are not those that were written."""
+    """A unit whose part or sidecar is not what was written."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +66,29 @@ def source_hash() -> str:
     return hashlib.sha256(content).hexdigest()[:12]
 
 
+def origin(seconds: float) -> dict:
+    """What made a unit, told by the process that ran it: time, versions, sources, machine."""
+    return {
+        "seconds": round(seconds, 2),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "wbn": wbn.__version__,
+        },
+        "sources": source_hash(),
+        "cpu": cpu_model(),
+        "threads": THREADS,
+    }
+
+
 class Store:
     """Finished units in a folder.
 
-    The part is written first and its sidecar, which holds the part's checksum, last, each to a
-    temporary name that is renamed once complete. So a unit is there as a whole or not at all,
-    whenever the process is killed, and two processes may write the same unit.
+    A part and its sidecar, which holds the part's checksum, are written to temporary names,
+    and renamed once both are complete, the sidecar last. So a unit is there as a whole or not
+    at all, whenever the process is killed or the disk is full, and two processes may write the
+    same unit. Other files in the folder are left alone.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -79,6 +102,10 @@ class Store:
                 pass
         except OSError as error:
             raise OSError(f"cannot write to the store {self.folder}: {error.strerror}") from error
+        for path in self.folder.glob(".*.tmp"):
+            with suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > ABANDONED:
+                    path.unlink()
 
     def _part(self, name: str) -> Path:
         return self.folder / f"{name}.csv"
@@ -88,13 +115,15 @@ class Store:
 
     def sidecars(self) -> Iterator[dict]:
         """The sidecar of each unit in the store, in the order of their names."""
-        for path in sorted(self.folder.glob("*.json")):
-            yield {"name": path.stem, **json.loads(path.read_text())}
+        names = sorted(path.stem for path in self.folder.glob("*.json"))
+        for name in filter(UNIT_NAME.fullmatch, names):
+            sidecar = self._record(name)
+            if sidecar is not None:
+                yield {"name": name, **sidecar}
 
     def provenance(self, unit: Unit) -> dict | None:
         """The sidecar of one unit, None if the unit is not there."""
-        path = self._sidecar(unit.name)
-        return json.loads(path.read_text()) if path.exists() else None
+        return self._record(unit.name)
 
     def read(self, unit: Unit) -> pd.DataFrame | None:
         """The rows of a unit, None if it is not there; a damaged one is set aside."""
@@ -103,40 +132,51 @@ class Store:
             return None
         content = part.read_bytes() if part.exists() else b""
         if hashlib.sha256(content).hexdigest() != sidecar["checksum"]:
-            aside = part.with_suffix(".csv.damaged")
-            if part.exists():
-                part.replace(aside)
-            self._sidecar(unit.name).unlink()
-            message = f"{part} is damaged: set aside as {aside.name}, to be computed again"
-            warnings.warn(message, DamagedPart, stacklevel=2)
+            self._set_aside(unit.name, "its bytes are not those that were written")
             return None
-        return pd.read_csv(io.BytesIO(content))
+        text = dict.fromkeys(TEXT, str)  # a hash may look like a number
+        return pd.read_csv(io.BytesIO(content), dtype=text)
 
-    def write(self, unit: Unit, table: pd.DataFrame, seconds: float) -> None:
-        """Add a finished unit."""
+    def write(self, unit: Unit, table: pd.DataFrame, origin: dict) -> None:
+        """Add a finished unit, with the `origin` that the process which ran it told."""
         content = table.to_csv(index=False).encode()
         sidecar = {
             "protocol": unit.protocol.to_dict(),
             "hash": unit.protocol.hash,
             "seeds": list(unit.seeds),
             "rows": len(table),
-            "seconds": round(seconds, 2),
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "versions": {
-                "python": platform.python_version(),
-                "torch": torch.__version__,
-                "wbn": wbn.__version__,
-            },
-            "sources": source_hash(),
-            "cpu": cpu_model(),
-            "threads": THREADS,
+            **origin,
             "checksum": hashlib.sha256(content).hexdigest(),
         }
-        _write_whole(self._part(unit.name), content)
-        _write_whole(self._sidecar(unit.name), (json.dumps(sidecar, indent=1) + "\n").encode())
+        part, record = self._part(unit.name), self._sidecar(unit.name)
+        with _staged(record, f"{json.dumps(sidecar, indent=1)}\n".encode()), _staged(part, content):
+            record.unlink(missing_ok=True)  # and then, from the inside out, the part and the record
+
+    def _record(self, name: str) -> dict | None:
+        try:
+            sidecar = json.loads(self._sidecar(name).read_bytes())
+            unit = Unit(Protocol.from_dict(sidecar["protocol"]), tuple(sidecar["seeds"]))
+            if unit.name != name or "checksum" not in sidecar:
+                raise ValueError(f"its sidecar is that of {unit.name}")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            self._set_aside(name, f"its sidecar cannot be used: {error!r}")
+            return None
+        return sidecar
+
+    def _set_aside(self, name: str, reason: str) -> None:
+        part = self._part(name)
+        for path in (self._sidecar(name), part):
+            with suppress(FileNotFoundError):
+                path.replace(f"{path}.damaged")
+        message = f"{part} is damaged ({reason}): set aside as {part.name}.damaged"
+        warnings.warn(message, DamagedPart, stacklevel=3)
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+@contextmanager
+def _staged(path: Path, content: bytes) -> Iterator[None]:
+    """Write to a temporary name, and rename it when the body is done without an error."""
     handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -144,6 +184,7 @@ def _write_whole(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
+        yield
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

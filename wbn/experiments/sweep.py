@@ -6,6 +6,7 @@ import concurrent.futures
 import multiprocessing
 import os
 import signal
+import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from wbn.experiments.protocol import Protocol
-from wbn.experiments.store import Store, Unit, source_hash
+from wbn.experiments.store import Store, Unit, origin, source_hash
 from wbn.experiments.training import blocks, run
 
 
@@ -71,24 +72,23 @@ def sweep(
         When units failed, after all others are stored.
     """
     store = store if isinstance(store, Store) else Store(store)
-    store.prepare()
     units = plan_units(protocols, seeds)
     tables = {unit: store.read(unit) for unit in units}
     _report_older(
         store, [unit for unit, table in tables.items() if table is not None], refresh, tables
     )
     missing = [unit for unit, table in tables.items() if table is None]
-    failures = {}
-    with tqdm(
-        total=len(units), initial=len(units) - len(missing), unit="unit", disable=not progress
-    ) as bar:
+    if missing:
+        store.prepare()
+    failures, shown = {}, {} if progress else {"disable": True}  # else TQDM_DISABLE decides
+    with tqdm(total=len(units), initial=len(units) - len(missing), unit="unit", **shown) as bar:
         for unit, outcome in _outcomes(missing, executor):
             try:
-                table, seconds = outcome.result()
+                table, made = outcome.result()
             except Exception as error:
                 failures[unit] = error
             else:
-                store.write(unit, table, seconds)
+                store.write(unit, table, made)
                 tables[unit] = store.read(unit)
             bar.update()
     if failures:
@@ -129,20 +129,20 @@ def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, objec
     elif isinstance(executor, concurrent.futures.Executor):
         futures = {executor.submit(run_unit, unit): unit for unit in units}
         for future in concurrent.futures.as_completed(futures):
-            yield futures[future], future
+            yield futures.pop(future), future
     else:
         from dask.distributed import as_completed
 
         futures = {executor.submit(run_unit, unit, pure=False): unit for unit in units}
         for future in as_completed(futures):
-            yield futures[future], future
+            yield futures.pop(future), future  # one that is held is run again if its worker dies
 
 
-def run_unit(unit: Unit) -> tuple[pd.DataFrame, float]:
-    """Rows of a unit and the seconds they took."""
+def run_unit(unit: Unit) -> tuple[pd.DataFrame, dict]:
+    """Rows of a unit and their `origin`, as the process that runs them sees it."""
     start = time.perf_counter()
     table = run(unit.protocol, unit.seeds, progress=False)
-    return table, time.perf_counter() - start
+    return table, origin(time.perf_counter() - start)
 
 
 @contextmanager
@@ -152,8 +152,7 @@ def _local_processes(number: int) -> Iterator[concurrent.futures.Executor]:
     pool = concurrent.futures.ProcessPoolExecutor(
         number,
         multiprocessing.get_context("spawn"),
-        initializer=signal.signal,
-        initargs=(signal.SIGINT, signal.SIG_IGN),
+        initializer=_depend_on_parent,
     )
     try:
         yield pool
@@ -164,3 +163,10 @@ def _local_processes(number: int) -> Iterator[concurrent.futures.Executor]:
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _depend_on_parent() -> None:
+    """Leave Ctrl-C to the parent process, and end when it does, killed or not."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()

@@ -15,35 +15,39 @@ EARLY_EPOCHS = 2  # up to here, trajectories of one seed on two machines stay to
 EARLY_TOLERANCE = 0.02  # so that each accuracy of each seed differs by at most this.
 LATER_ERRORS = 4.0  # Later, means over seeds differ by at most so many standard errors,
 LATER_TOLERANCE = 0.005  # plus this, about five test images in a thousand.
-ACCURACIES = ("accuracy_majority", "accuracy_minority", "accuracy_overall")
 
 
-def agreement(stored: pd.DataFrame, fresh: pd.DataFrame) -> str:
-    """ "identical", "agrees" or "disagrees", for two tables of the same runs.
+def agreement(stored: pd.DataFrame | None, fresh: pd.DataFrame) -> str:
+    """ "identical", "agrees", "disagrees", "undecided" or "damaged", for two tables of one unit.
 
     On one machine with the same versions, runs are identical to the bit. Elsewhere rounding
     differs, and trajectories that start together diverge in the course of training. So early
     epochs are compared run by run, and later ones as means over seeds against their spread, by
-    the constants of this module.
+    the constants of this module. Later epochs of a single seed have no spread and tell nothing:
+    where there is nothing else, the verdict is "undecided".
     """
     if stored is None:
         return "damaged"
     if stored.equals(fresh):
         return "identical"
-    keys = ["inference", "seed", "epoch"]
-    both = stored.merge(fresh, on=keys, suffixes=("", "_fresh"))
-    if len(both) != len(stored) or len(both) != len(fresh):
+    first, second = (_scores(table) for table in (stored, fresh))
+    if not first.isna().equals(second.isna()):
         return "disagrees"
-    early = both[both.epoch <= EARLY_EPOCHS]
-    later = both[both.epoch > EARLY_EPOCHS].groupby(["inference", "epoch"])
-    for name in ACCURACIES:
-        if ((early[name] - early[f"{name}_fresh"]).abs() > EARLY_TOLERANCE).any():
-            return "disagrees"
-        difference = (later[name].mean() - later[f"{name}_fresh"].mean()).abs()
-        variance = later[name].sem() ** 2 + later[f"{name}_fresh"].sem() ** 2
-        if (difference > LATER_ERRORS * variance.fillna(0) ** 0.5 + LATER_TOLERANCE).any():
-            return "disagrees"
-    return "agrees"
+    early = first.index.get_level_values("epoch") <= EARLY_EPOCHS
+    before, after = (scores[~early].groupby(["inference", "epoch"]) for scores in (first, second))
+    error = (before.sem() ** 2 + after.sem() ** 2) ** 0.5
+    allowed = LATER_ERRORS * error + LATER_TOLERANCE
+    if ((first - second)[early].abs() > EARLY_TOLERANCE).any(axis=None) or (
+        (before.mean() - after.mean()).abs() > allowed
+    ).any(axis=None):
+        return "disagrees"
+    return "agrees" if early.any() or stored.seed.nunique() > 1 else "undecided"
+
+
+def _scores(table: pd.DataFrame) -> pd.DataFrame:
+    """What is judged, for each run and epoch."""
+    runs = table.set_index(["inference", "seed", "epoch"]).sort_index()
+    return runs.filter(regex="^(accuracy_|average_precision)")
 
 
 def stored_units(store: Store) -> list[tuple[Unit, float]]:

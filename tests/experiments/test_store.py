@@ -1,0 +1,128 @@
+"""The store against full disks, damage, foreign files and names that look like numbers."""
+
+import ast
+import itertools
+import json
+import os
+import resource
+import time
+from pathlib import Path
+
+import pytest
+
+import wbn
+from wbn.experiments import Protocol, run
+from wbn.experiments.store import ABANDONED, SOURCES, DamagedPart, Store, Unit, origin
+from wbn.experiments.verify import stored_units
+
+UNIT = Unit(Protocol.paper("i", "lf_sbn", hidden=3, epochs=1).resolved(), (0, 1))
+
+
+@pytest.fixture(scope="module")
+def table():
+    return run(UNIT.protocol, UNIT.seeds, progress=False)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path)
+
+
+def contents(store):
+    return {path.name: path.read_bytes() for path in store.folder.iterdir()}
+
+
+def looks_like_a_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("letter", ["", "e"])
+def test_a_hash_that_looks_like_a_number_stays_text(store, table, letter):
+    rates = (k * 1e-6 for k in itertools.count(1))
+    protocols = (Protocol.paper("i", "lf_sbn", learning_rate=rate) for rate in rates)
+    odd = next(p for p in protocols if letter in p.hash and looks_like_a_number(p.hash))
+    unit = Unit(odd.resolved(), UNIT.seeds)
+    store.write(unit, table.assign(protocol=odd.hash), origin(1.0))
+    assert set(store.read(unit).protocol) == {odd.hash}
+
+
+@pytest.mark.parametrize("present", [False, True])
+@pytest.mark.parametrize("room", [100, 600])
+def test_a_write_that_fails_at_either_file_leaves_the_store_as_it_was(store, table, present, room):
+    if present:
+        store.write(UNIT, table.assign(train_loss=0.5), origin(1.0))
+    assert 100 < len(table.to_csv(index=False)) < 600 < len(json.dumps(UNIT.protocol.to_dict()))
+    before, limits = contents(store), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            store.write(UNIT, table, origin(1.0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert contents(store) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda sidecar: "",
+        lambda sidecar: "[]",
+        lambda sidecar: "{}",
+        lambda sidecar: json.dumps(sidecar)[:-30],
+        lambda sidecar: json.dumps(sidecar | {"checksum": "0"}),
+        lambda sidecar: json.dumps(sidecar | {"seeds": [0]}),
+        lambda sidecar: json.dumps(
+            sidecar | {"protocol": sidecar["protocol"] | {"learning_rate": 0.5}}
+        ),
+    ],
+)
+def test_a_damaged_sidecar_is_named_and_set_aside(store, table, change):
+    store.write(UNIT, table, origin(1.0))
+    path = store.folder / f"{UNIT.name}.json"
+    path.write_text(change(json.loads(path.read_text())))
+    with pytest.warns(DamagedPart, match=UNIT.name):
+        assert store.read(UNIT) is None
+    assert set(contents(store)) == {f"{UNIT.name}.csv.damaged", f"{UNIT.name}.json.damaged"}
+    store.write(UNIT, table, origin(1.0))
+    assert store.read(UNIT).equals(table)
+
+
+def test_a_missing_part_is_damage(store, table):
+    store.write(UNIT, table, origin(1.0))
+    (store.folder / f"{UNIT.name}.csv").unlink()
+    with pytest.warns(DamagedPart, match=UNIT.name):
+        assert store.read(UNIT) is None
+    assert stored_units(store) == []
+
+
+def test_other_files_in_the_folder_are_left_alone(store, table):
+    (store.folder / "speed_of_the_engine.json").write_text('{"ms": 1}')
+    store.write(UNIT, table, origin(1.0))
+    assert [unit for unit, _ in stored_units(store)] == [UNIT]
+    assert (store.folder / "speed_of_the_engine.json").exists()
+
+
+def test_temporary_files_of_dead_processes_are_removed(store):
+    for name, age in ((".old.tmp", ABANDONED + 60), (".young.tmp", 0)):
+        (store.folder / name).write_text("")
+        os.utime(store.folder / name, (time.time() - age,) * 2)
+    store.prepare()
+    assert set(contents(store)) == {".young.tmp"}
+
+
+def test_sources_are_training_and_all_that_it_imports():
+    package = Path(wbn.__file__).parent
+    found, waiting = set(), ["experiments/training"]
+    while waiting:
+        name = waiting.pop()
+        if name not in found and (package / f"{name}.py").exists():
+            found.add(name)
+            for node in ast.walk(ast.parse((package / f"{name}.py").read_text())):
+                if isinstance(node, ast.ImportFrom) and node.module.startswith("wbn"):
+                    modules = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+                    waiting += [module[4:].replace(".", "/") for module in modules]
+    assert found == set(SOURCES)
