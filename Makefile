@@ -11,7 +11,7 @@ EXTRAS := experiments,book,test,cluster
 PLATFORM := $(shell uname -sm)
 
 PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
-PIP_PROGRESS = 2>&1 | tee -a .venv/install.log | awk '/^Collecting/ { if (++n % 25 == 0) print "  " n " packages found" } \
+PIP_PROGRESS = 2>&1 | tee -a .venv/install.log | awk '/^(Collecting|Processing) / { if (++n % 25 == 0) print "  " n " packages found" } \
 	/^Installing collected/ { if (n > 25) print "  unpacking " n " packages" } /^ERROR/ { print } { fflush() }' \
 	|| { echo "Installing failed; the whole story is in .venv/install.log"; exit 1; }
 

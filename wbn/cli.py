@@ -24,7 +24,7 @@ app = typer.Typer(
     help="Weighted batch normalization: the paper's experiments, sweeps and weights.\n\n"
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.",
 )
-out, err = Console(), Console(stderr=True)
+out, err = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
 
 Scheduler = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler that runs the units.")

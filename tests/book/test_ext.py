@@ -1,5 +1,6 @@
 """The book's own Sphinx extensions: the logo, and what a page says when its address is known."""
 
+import doctest
 import os
 import struct
 import subprocess
@@ -26,6 +27,10 @@ def logo():
 def test_pictures_are_what_the_code_draws(logo):
     for name, text in logo.PICTURES.items():
         assert (BOOK / "_static" / name).read_text(encoding="utf-8") == text
+
+
+def test_examples_run(logo):
+    assert doctest.testmod(logo) == (0, 1)
 
 
 def test_area_is_weight_and_lines_are_the_means(logo):

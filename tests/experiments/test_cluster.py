@@ -19,7 +19,7 @@ PROTOCOLS = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf
 def client(request):
     workers = getattr(request, "param", 2)
     cluster = LocalCluster(
-        n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
     )
     with cluster, Client(cluster) as client:
         yield client
@@ -58,7 +58,8 @@ def test_a_unit_that_loses_four_workers_is_reported_and_the_others_are_stored(cl
             for pid in busy - killed:
                 os.kill(pid, signal.SIGKILL)
             killed |= busy
-        with pytest.raises(SweepError, match=f"(?s)1 of 2 units failed.*{endless.hash}.*Killed"):
+        told = rf"(?s)1 of 2 units failed.*{endless.hash}.*KilledWorker.*, 3\)"  # 3 more tries
+        with pytest.raises(SweepError, match=told):
             job.result()
-    assert len(killed) == 4
+    assert len(killed) >= 4  # some may have died between two units
     assert [p.stem for p in tmp_path.glob("*.csv")] == [plan_units([quick], [0])[0].name]

@@ -8,6 +8,7 @@ import resource
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import wbn
@@ -28,8 +29,8 @@ def store(tmp_path):
     return Store(tmp_path)
 
 
-def contents(store):
-    return {path.name: path.read_bytes() for path in store.folder.iterdir()}
+def files(store):
+    return sorted((path.name, path.read_bytes()) for path in store.folder.iterdir())
 
 
 def looks_like_a_number(text):
@@ -51,19 +52,24 @@ def test_a_hash_that_looks_like_a_number_stays_text(store, table, letter):
 
 
 @pytest.mark.parametrize("present", [False, True])
-@pytest.mark.parametrize("room", [100, 600])
-def test_a_write_that_fails_at_either_file_leaves_the_store_as_it_was(store, table, present, room):
-    if present:
-        store.write(UNIT, table.assign(train_loss=0.5), origin(1.0))
-    assert 100 < len(table.to_csv(index=False)) < 600 < len(json.dumps(UNIT.protocol.to_dict()))
-    before, limits = contents(store), resource.getrlimit(resource.RLIMIT_FSIZE)
+@pytest.mark.parametrize(("copies", "room"), [(1, 600), (20, 4000)], ids=["sidecar", "part"])
+def test_a_write_that_fails_at_either_file_leaves_the_store_as_it_was(
+    store, table, present, copies, room
+):
+    store.write(UNIT, table, origin(1.0))
+    sizes = [len(content) * (copies if ".csv" in name else 1) for name, content in files(store)]
+    assert sorted(size > room for size in sizes) == [False, True]
+    if not present:
+        store = Store(store.folder / "fresh")
+        store.prepare()
+    before, limits = files(store), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
     try:
         with pytest.raises(OSError, match="too large"):
-            store.write(UNIT, table, origin(1.0))
+            store.write(UNIT, pd.concat([table] * copies), origin(1.0))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert contents(store) == before
+    assert files(store) == before
 
 
 @pytest.mark.parametrize(
@@ -86,7 +92,10 @@ def test_a_damaged_sidecar_is_named_and_set_aside(store, table, change):
     path.write_text(change(json.loads(path.read_text())))
     with pytest.warns(DamagedPart, match=UNIT.name):
         assert store.read(UNIT) is None
-    assert set(contents(store)) == {f"{UNIT.name}.csv.damaged", f"{UNIT.name}.json.damaged"}
+    assert [name for name, _ in files(store)] == [
+        f"{UNIT.name}.csv.damaged",
+        f"{UNIT.name}.json.damaged",
+    ]
     store.write(UNIT, table, origin(1.0))
     assert store.read(UNIT).equals(table)
 
@@ -111,7 +120,7 @@ def test_temporary_files_of_dead_processes_are_removed(store):
         (store.folder / name).write_text("")
         os.utime(store.folder / name, (time.time() - age,) * 2)
     store.prepare()
-    assert set(contents(store)) == {".young.tmp"}
+    assert [name for name, _ in files(store)] == [".young.tmp"]
 
 
 def test_sources_are_training_and_all_that_it_imports():

@@ -108,18 +108,19 @@ class Network:
     """
 
     def __init__(self, protocol: Protocol, seeds: list[int], inputs: int, classes: int) -> None:
-        fill = {"xavier_uniform": nn.init.xavier_uniform_, "xavier_normal": nn.init.xavier_normal_}
-        sizes, dtype = (inputs, protocol.hidden, classes), getattr(torch, protocol.dtype)
-        shapes = [(sizes[1], sizes[0]), (sizes[2], sizes[1])]
+        draw = {"xavier_uniform": nn.init.xavier_uniform_, "xavier_normal": nn.init.xavier_normal_}
+        fill, dtype = draw[protocol.initialization], getattr(torch, protocol.dtype)
+        shapes = [(protocol.hidden, inputs), (classes, protocol.hidden)]
         generators = [stream(seed, "initialization") for seed in seeds]
         linears = [
-            torch.stack([fill[protocol.initialization](torch.empty(s, dtype=torch.float32), generator=g)
-                         for g in generators]).to(dtype)
+            torch.stack(
+                [fill(torch.empty(s, dtype=torch.float32), generator=g) for g in generators]
+            )
             for s in shapes
-        ]  # fmt: skip
+        ]
         norms = (protocol.hidden_norm, protocol.output_norm)
         self.layers = [
-            Layer(linear, norm, protocol.correction, protocol.eps, relu)
+            Layer(linear.to(dtype), norm, protocol.correction, protocol.eps, relu)
             for linear, norm, relu in zip(linears, norms, (True, False), strict=True)
         ]
 
