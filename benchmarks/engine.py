@@ -3,7 +3,7 @@
 The floor is what any implementation must do: the two large matrix products of a step and one
 fused Adam update of the same sizes. All candidates run in turn, in rounds, so that a slow
 moment of the machine hits them alike; what is reported is the median over rounds, and ratios
-are medians of ratios within a round. `--save` writes the table to results/.
+are medians of ratios within a round.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from wbn import WeightedBatchNorm1d, inverse_frequency, sample_weights, weighted
 from wbn.experiments import Protocol, load_split
 from wbn.experiments.block import cut_batches
 from wbn.experiments.data import data_folder
-from wbn.experiments.training import Trainer, fixed_threads
+from wbn.experiments.training import Trainer
 
 REPLICAS, STEPS = 16, 40
 PROTOCOL = Protocol.paper("i", "wlf_wbn").resolved()
@@ -153,18 +153,21 @@ def main() -> None:
     """Print the table, and save it when asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--save", action="store_true", help="write results/engine_benchmark.csv")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--save", action="store_true", help="write the table to results/")
     options = parser.parse_args()
-    with fixed_threads():
-        table = measure(options.rounds).round(3)
-        share = evaluation_share()
-    print(f"{REPLICAS} replicas, one thread, median of {options.rounds} interleaved rounds")
+    torch.set_num_threads(options.threads)
+    table = measure(options.rounds).round(3)
+    share = evaluation_share()
+    told = f"{REPLICAS} replicas, {options.threads} threads"
+    print(f"{told}, median of {options.rounds} interleaved rounds")
     print(table.to_string())
     print(f"evaluation takes {share:.0%} of a run of 20 epochs of which 8 are evaluated")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
     print(f"peak resident set: {peak:.2f} GB")
     if options.save:
-        table.to_csv(Path(__file__).parents[1] / "results" / "engine_benchmark.csv")
+        name = f"engine_benchmark_threads_{options.threads}.csv"
+        table.to_csv(Path(__file__).parents[1] / "results" / name)
 
 
 if __name__ == "__main__":

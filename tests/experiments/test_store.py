@@ -72,6 +72,21 @@ def test_a_write_that_fails_at_either_file_leaves_the_store_as_it_was(
     assert files(store) == before
 
 
+def test_a_rewrite_that_ends_between_its_renames_leaves_no_unit(store, table, monkeypatch):
+    store.write(UNIT, table.assign(train_loss=0.5), origin(1.0))
+    replace = os.replace
+
+    def end_at_the_sidecar(source, target):
+        if target.suffix == ".json":
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", end_at_the_sidecar)
+    with pytest.raises(KeyboardInterrupt):
+        store.write(UNIT, table, origin(1.0))
+    assert store.read(UNIT) is None
+
+
 @pytest.mark.parametrize(
     "change",
     [

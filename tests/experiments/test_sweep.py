@@ -22,11 +22,12 @@ from wbn.experiments.verify import agreement, reproduce, verify
 PROTOCOLS = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf_wbn")]
 SCRIPT = """
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from wbn.experiments import Protocol
 from wbn.experiments.sweep import sweep
 if __name__ == "__main__":
     protocols = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf_wbn")]
-    sweep(protocols, range(30), sys.argv[1], progress=False)
+    sweep(protocols, range(40), sys.argv[1], ThreadPoolExecutor(1), progress=False)
 """
 
 
@@ -142,34 +143,33 @@ def test_a_failing_unit_does_not_stop_the_others(tmp_path, here):
     assert [p.name.split("_")[1] for p in tmp_path.glob("*.csv")] == ["lf"]
 
 
-def test_killed_and_started_again_it_goes_on_to_the_same_bits(tmp_path):
+@pytest.fixture
+def command(tmp_path):
+    """A sweep of eight units in a process of its own, into the folder store."""
     (tmp_path / "script.py").write_text(SCRIPT)
-    command = [sys.executable, str(tmp_path / "script.py")]
+    return [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "store")]
+
+
+def test_killed_and_started_again_it_goes_on_to_the_same_bits(command, tmp_path, here):
     store = tmp_path / "store"
-    with subprocess.Popen([*command, str(store)], start_new_session=True) as job:
+    with subprocess.Popen(command) as job:
         while not list(store.glob("*.json")):
             assert job.poll() is None
-        os.killpg(job.pid, signal.SIGKILL)
+        job.kill()
     landed = {path: path.stat().st_mtime_ns for path in store.glob("*.json")}
-    assert len(landed) < 6
-    subprocess.run([*command, str(store)], check=True)
+    assert len(landed) < 8
+    resumed = sweep(PROTOCOLS, range(40), store, here, progress=False)
     assert all(path.stat().st_mtime_ns == when for path, when in landed.items())
-    subprocess.run([*command, str(tmp_path / "whole")], check=True)
-    parts = [{p.name: p.read_bytes() for p in f.glob("*.csv")} for f in (store, tmp_path / "whole")]
-    assert parts[0] == parts[1]
-    assert len(parts[0]) == 6
+    whole = sweep(PROTOCOLS, range(40), tmp_path / "whole", here, progress=False)
+    pd.testing.assert_frame_equal(resumed, whole, check_exact=True)
 
 
-def test_two_processes_share_a_store(tmp_path):
-    (tmp_path / "script.py").write_text(SCRIPT.replace("range(30)", "range(12)"))
-    store = tmp_path / "store"
-    command = [sys.executable, str(tmp_path / "script.py"), str(store)]
+def test_two_processes_share_a_store(command, tmp_path):
     jobs = [subprocess.Popen(command) for _ in range(2)]
     assert [job.wait() for job in jobs] == [0, 0]
-    names = {path.suffix for path in store.iterdir()}
-    assert names == {".csv", ".json"}
-    units = plan_units(PROTOCOLS, range(12))
-    assert all(Store(store).read(unit) is not None for unit in units)
+    assert {path.suffix for path in (tmp_path / "store").iterdir()} == {".csv", ".json"}
+    store = Store(tmp_path / "store")
+    assert all(store.read(unit) is not None for unit in plan_units(PROTOCOLS, range(40)))
 
 
 def test_verify_finds_the_same_bits_and_a_changed_number(copy):

@@ -59,7 +59,8 @@ def run(protocol: Protocol, seeds: Iterable[int], progress: bool = True) -> pd.D
     cut = blocks(seeds)
     total = len(cut) * protocol.epochs
     name = f"({protocol.experiment}) {protocol.method}"
-    with fixed_threads(), tqdm(total=total, desc=name, unit="epoch", disable=not progress) as bar:
+    shown = {} if progress else {"disable": True}  # else TQDM_DISABLE decides
+    with fixed_threads(), tqdm(total=total, desc=name, unit="epoch", **shown) as bar:
         return pd.concat([_run_block(protocol, block, bar) for block in cut], ignore_index=True)
 
 
