@@ -9,6 +9,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from wbn.experiments.protocol import METHODS
 from wbn.functional import weighted_moments
 
 # Okabe and Ito's palette, readable with color-vision deficiencies.
@@ -45,9 +46,7 @@ def heights(minority: Tensor) -> np.ndarray:
     return np.where(minority, 0, np.random.default_rng(0).uniform(-1, 1, len(minority)))
 
 
-def mini_batch(
-    x: Tensor, sample_weight: Tensor, minority: Tensor, axis: plt.Axes | None = None
-) -> Figure:
+def mini_batch(x: Tensor, sample_weight: Tensor, minority: Tensor) -> Figure:
     """The recurring picture: a mini-batch as points whose area is the weight, with both means.
 
     Parameters
@@ -58,10 +57,8 @@ def mini_batch(
         What each sample weighs in the loss, shape (N,).
     minority : Tensor
         Whether each sample belongs to the minority class, shape (N,).
-    axis : Axes, optional
-        Where to draw; a new figure by default.
     """
-    axis = axis or plt.subplots(figsize=(7, 2.4))[1]
+    figure, axis = plt.subplots(figsize=(7, 2.4))
     height = heights(minority)
     area = 12 * sample_weight / sample_weight.median()
     disc = np.pi / 4  # a disc covers less than a diamond of the same size
@@ -81,10 +78,10 @@ def mini_batch(
     axis.set_yticks([])
     axis.spines["left"].set_visible(False)
     axis.set_xlabel("signal before normalization")
-    legend = axis.figure.legend(loc="outside upper center", ncols=4)
+    legend = figure.legend(loc="outside upper center", ncols=4)
     for handle in legend.legend_handles[:2]:
         handle.set_sizes([30])
-    return axis.figure
+    return figure
 
 
 def spread_of_means(bn: Tensor, wbn: Tensor, ones: Tensor) -> Figure:
@@ -202,7 +199,7 @@ def trajectories(summary: pd.DataFrame) -> Figure:
             axis.fill_between(
                 curve.epoch, 100 * curve.low, 100 * curve.high, color=color, alpha=0.2, linewidth=0
             )
-        axis.set_title(f"({experiment}) {method}")
+        axis.set_title(f"({experiment}) {METHODS[method]}")
     for axis in axes[-1]:
         axis.set_xlabel("epoch")
     for axis in axes[:, 0]:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wbn.experiments.claims import C1, CLAIMS, METRICS, TABLE_2, beside_paper, method_label
+from wbn.experiments.claims import C1, CLAIMS, METRICS, TABLE_2, beside_paper
 from wbn.experiments.data import EXPERIMENTS
 from wbn.experiments.protocol import METHODS, Protocol
 
@@ -82,7 +82,3 @@ def test_beside_paper_takes_the_last_epoch_in_percent():
     assert cell["mean"] == pytest.approx(100 * runs[METRICS[0]].mean())
     assert cell.low < cell["mean"] < cell.high
     assert cell.n == 12
-
-
-def test_labels_are_the_papers():
-    assert [method_label(m) for m in METHODS] == ["(a) LF+sBN", "(b) WLF+sBN", "(c) WLF+WBN"]

@@ -9,7 +9,6 @@ from typing import Literal
 import pandas as pd
 
 from wbn.experiments.data import EXPERIMENTS
-from wbn.experiments.protocol import METHODS
 from wbn.experiments.results import paired_difference, summarize
 
 METRICS = ("accuracy_minority", "accuracy_majority", "accuracy_overall")
@@ -124,8 +123,3 @@ C1 = Claim(
     judge=_best_overall,
 )
 CLAIMS = (C1,)
-
-
-def method_label(method: str) -> str:
-    """The paper's name, "(c) WLF+WBN" for "wlf_wbn"."""
-    return f"({'abc'[list(METHODS).index(method)]}) {METHODS[method]}"
