@@ -78,6 +78,13 @@ def test_hash_sees_resolved_values():
     assert plain.hash != Protocol.paper("i", "wlf_wbn", output_norm="standard").hash
 
 
+def test_what_means_nothing_without_weights_leaves_the_hash_alone():
+    plain = Protocol.paper("i", "lf_sbn", loss_normalizer="dataset", scale="classes")
+    assert plain.hash == Protocol.paper("i", "lf_sbn").hash
+    weighted = Protocol.paper("i", "wlf_sbn", loss_normalizer="dataset")
+    assert weighted.hash != Protocol.paper("i", "wlf_sbn").hash
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -43,7 +43,7 @@ class PlainLoop:
             for module, layer in zip((self.model[0], self.model[3]), start.layers, strict=True):
                 module.weight.copy_(layer.linear[0])
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=p.learning_rate)
-        order = next(batch_orders(p, [seed], self.data.rows.shape[1]))
+        order = next(batch_orders(p, [seed], self.data.labels))
         self.batches = [index[0] for index in order.split(p.batch_size, dim=1)]
 
     def batch(self, index):
@@ -210,14 +210,38 @@ def test_folds_are_equal_shares_of_each_class():
         ("fixed", True, True),
         ("sorted", True, True),
         ("replacement", False, False),
+        ("stratified", False, True),
+        ("balanced", False, False),
     ],
 )
 def test_batch_orders(order, repeats, permutes):
-    orders = batch_orders(tiny(batch_order=order), [0, 1], 50)
+    labels = (torch.arange(50) < 5).long().expand(2, -1)
+    orders = batch_orders(tiny(batch_order=order), [0, 1], labels)
     first, second = next(orders), next(orders)
     assert torch.equal(first, second) == repeats
     assert torch.equal(first[0].sort().values, torch.arange(50)) == permutes
     assert torch.equal(first[0], first[1]) == (order == "sorted")
+
+
+def test_stratified_order_spreads_each_class_evenly():
+    labels = (torch.arange(1000) < 20).long().expand(3, -1)
+    orders = batch_orders(tiny(batch_order="stratified"), [0, 1, 2], labels)
+    for order, _ in zip(orders, range(5), strict=False):
+        dealt = labels.gather(1, order).view(3, -1, 100).sum(-1)
+        assert dealt.min() >= 1
+        assert dealt.max() <= 3
+        gaps = labels[0, order[0]].nonzero().squeeze(1).diff()
+        assert gaps.min() >= 49
+        assert gaps.max() <= 51
+
+
+def test_balanced_order_draws_classes_equally_often():
+    labels = (torch.arange(4000) < 20).long().expand(2, -1)
+    order = next(batch_orders(tiny(batch_order="balanced"), [0, 1], labels))
+    share = labels.gather(1, order).double().mean(1)
+    assert ((share - 0.5).abs() < 5 * 0.5 / 4000**0.5).all()
+    drawn = torch.bincount(order[0][order[0] < 20], minlength=20)
+    assert drawn.min() > 50  # 100 times each on average: all minority samples, equally likely
 
 
 def test_last_batch_is_kept_or_dropped():

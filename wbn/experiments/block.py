@@ -99,20 +99,37 @@ def fold_numbers(labels: Tensor, seed: int) -> Tensor:
     return folds
 
 
-def batch_orders(protocol: Protocol, seeds: list[int], n: int) -> Iterator[Tensor]:
-    """The order of each seed's n samples, shape (S, n), epoch after epoch."""
+def batch_orders(protocol: Protocol, seeds: list[int], labels: Tensor) -> Iterator[Tensor]:
+    """The order of each seed's n samples, shape (S, n), epoch after epoch; labels are (S, n)."""
     generators = [stream(seed, "order") for seed in seeds]
+    n = labels.shape[1]
     draw = {
-        "reshuffle": lambda g: torch.randperm(n, generator=g),
-        "fixed": lambda g: torch.randperm(n, generator=g),
-        "replacement": lambda g: torch.randint(n, (n,), generator=g),
-        "sorted": lambda g: torch.arange(n),
+        "reshuffle": lambda g, y: torch.randperm(n, generator=g),
+        "fixed": lambda g, y: torch.randperm(n, generator=g),
+        "replacement": lambda g, y: torch.randint(n, (n,), generator=g),
+        "sorted": lambda g, y: torch.arange(n),
+        "stratified": _deal,
+        "balanced": lambda g, y: torch.multinomial(
+            per_sample(inverse_frequency(class_counts(y)), y), n, replacement=True, generator=g
+        ),
     }[protocol.batch_order]
-    order = torch.stack([draw(g) for g in generators])
+    constant = protocol.batch_order in ("fixed", "sorted")
+    order = torch.stack([draw(g, y) for g, y in zip(generators, labels, strict=True)])
     while True:
         yield order
-        if protocol.batch_order in ("reshuffle", "replacement"):
-            order = torch.stack([draw(g) for g in generators])
+        if not constant:
+            order = torch.stack([draw(g, y) for g, y in zip(generators, labels, strict=True)])
+
+
+def _deal(generator: torch.Generator, labels: Tensor) -> Tensor:
+    """A random order in which each class is spread evenly from the first place to the last."""
+    place = torch.empty(len(labels), dtype=torch.float64)
+    for label in labels.unique():
+        members = (labels == label).nonzero().squeeze(1)
+        shuffled = members[torch.randperm(len(members), generator=generator)]
+        start = torch.rand(1, generator=generator, dtype=torch.float64)
+        place[shuffled] = (torch.arange(len(members)) + start) / len(members)
+    return place.argsort()
 
 
 def cut_batches(order: Tensor, protocol: Protocol) -> list[Tensor]:

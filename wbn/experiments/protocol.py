@@ -15,6 +15,13 @@ METHODS = {"lf_sbn": "LF+sBN", "wlf_sbn": "WLF+sBN", "wlf_wbn": "WLF+WBN"}
 NORMS = ("standard", "weighted", "none")
 INFERENCE = ("batch_average", "last_epoch", "moving_average", "pooled")
 FOLDS = 5
+# The declared family of readings of what the paper leaves open, the reference first.
+FAMILY = tuple(
+    {"loss_normalizer": normalizer, "batch_order": order, "learning_rate": rate}
+    for normalizer, order, rate in itertools.product(
+        ("batch", "dataset"), ("reshuffle", "fixed"), (1e-3, 1e-2)
+    )
+)
 
 CHOICES = {
     "experiment": tuple(EXPERIMENTS),
@@ -26,7 +33,7 @@ CHOICES = {
     "optimizer": ("adam",),
     "input_scaling": ("unit",),
     "correction": get_args(Correction),
-    "batch_order": ("reshuffle", "fixed", "replacement", "sorted"),
+    "batch_order": ("reshuffle", "fixed", "replacement", "sorted", "stratified", "balanced"),
     "last_batch": ("keep", "drop"),
     "loss_normalizer": ("batch", "dataset"),
     "weighting": ("uniform", "inverse_frequency", "class_balanced"),
@@ -67,7 +74,9 @@ class Protocol:
     batch_order
         *"reshuffle", a new partition each epoch, is our reading*; "fixed" keeps the first
         one, "replacement" draws each sample of an epoch anew, "sorted" goes through the data
-        as stored, class by class.
+        as stored, class by class, "stratified" reshuffles within each class and deals the
+        classes out as evenly as their sizes allow, "balanced" draws each sample anew with all
+        classes equally likely, which oversamples the minority.
     last_batch
         *"keep", train on the short last batch too, is our reading*; or "drop".
     loss_normalizer
@@ -172,7 +181,7 @@ class Protocol:
 
     @classmethod
     def family(cls, experiment: str, method: str, **changes: object) -> list[Protocol]:
-        """The declared family of readings, the reference first.
+        """One protocol for each reading of `FAMILY`, the reference first.
 
         Loss normalizer (batch, dataset) by batch order (reshuffle, fixed) by learning rate
         (1e-3, 1e-2).
@@ -182,29 +191,26 @@ class Protocol:
         >>> len(Protocol.family("iii", "wlf_wbn"))
         8
         """
-        return [
-            cls.paper(
-                experiment,
-                method,
-                loss_normalizer=normalizer,
-                batch_order=order,
-                learning_rate=rate,
-                **changes,
-            )
-            for normalizer, order, rate in itertools.product(
-                ("batch", "dataset"), ("reshuffle", "fixed"), (1e-3, 1e-2)
-            )
-        ]
+        return [cls.paper(experiment, method, **reading, **changes) for reading in FAMILY]
 
     def resolved(self) -> Protocol:
-        """The same protocol with every None that has a value filled in."""
+        """The same protocol with every None that has a value filled in.
+
+        Without weights their scale and the loss normalizer mean nothing, and get the values
+        of the reference reading, so that runs which are the same have the same hash.
+        """
         norm = "weighted" if self.method == "wlf_wbn" else "standard"
-        weighting = "uniform" if self.method == "lf_sbn" else "inverse_frequency"
+        weighting = self.weighting or (
+            "uniform" if self.method == "lf_sbn" else "inverse_frequency"
+        )
+        plain = weighting == "uniform"
         return replace(
             self,
             hidden_norm=self.hidden_norm or norm,
             output_norm=self.output_norm or norm,
-            weighting=self.weighting or weighting,
+            weighting=weighting,
+            scale="paper" if plain else self.scale,
+            loss_normalizer="batch" if plain else self.loss_normalizer,
             eval_epochs=tuple(sorted(set(self.eval_epochs or range(1, self.epochs + 1)))),
         )
 

@@ -112,7 +112,7 @@ class Trainer:
             fused=True,
         )
         self.statistics = InferenceStatistics(protocol, self.network)
-        self.orders = batch_orders(protocol, seeds, data.rows.shape[1])
+        self.orders = batch_orders(protocol, seeds, data.labels)
         loss = partial(weighted_cross_entropy, normalizer=data.normalizer)
         self.loss_gradient = vmap(grad_and_value(loss), (0, 0, None if data.weights is None else 0))
 
