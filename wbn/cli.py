@@ -43,8 +43,8 @@ def reproduce(
     scheduler: Scheduler = None,
 ) -> None:
     """Run the paper's three experiments and print its Table 2 beside ours."""
-    from wbn.experiments.claims import beside_paper
     from wbn.experiments.results import summarize
+    from wbn.experiments.table_2 import beside_paper
     from wbn.plots import trajectories, use_house_style
 
     wanted = experiment.split(",")

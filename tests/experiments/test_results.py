@@ -13,6 +13,7 @@ from wbn.experiments.results import (
     Estimate,
     mean_interval,
     paired_difference,
+    prediction_interval,
     ranking_probability,
     summarize,
 )
@@ -349,3 +350,13 @@ def test_too_few_seeds_for_independent_runs():
     with pytest.raises(ValueError, match="3 methods need as many seeds, got 2"):
         ranking_probability(table, ["a", "b", "c"])
     assert probability(table, ["c", "b", "a"], paired=True) == 1
+
+
+def test_prediction_interval_holds_one_more_run_in_95_percent():
+    draws = np.random.default_rng(0).lognormal(size=(20000, 41))
+    low, high = np.array([prediction_interval(row[:40]) for row in draws]).T
+    covered = ((low <= draws[:, 40]) & (draws[:, 40] <= high)).mean()
+    assert covered == pytest.approx(39 / 41, abs=0.005)
+    assert prediction_interval(np.arange(80.0)) == (1.0, 78.0)
+    with pytest.raises(ValueError, match="38 values cannot bound"):
+        prediction_interval(range(38))
