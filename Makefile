@@ -108,7 +108,9 @@ bench: env ## time the layers and the training engine
 
 reproduce: env data ## recompute every stored result into a fresh store and compare
 	@rm -rf _build/reproduced
-	@TQDM_DISABLE= $(BIN)/wbn verify results --fresh _build/reproduced
+	@failed=0; for store in results/*/; do echo "$$store"; \
+		TQDM_DISABLE= $(BIN)/wbn verify $$store --fresh _build/reproduced/$$(basename $$store) || failed=1; \
+	done; exit $$failed
 
 lock: ## regenerate requirements.lock from pyproject.toml, keeping pins that still fit
 	@$(PYTHON) -m venv _build/lock && _build/lock/bin/python -m pip install -q pip-tools

@@ -1,0 +1,128 @@
+"""Fractional designs over choices of a protocol, and the effects that they tell apart."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+Levels = Mapping[str, Sequence]
+Pairs = Sequence[tuple[str, str]]
+
+
+def model_matrix(points: pd.DataFrame, levels: Levels, pairs: Pairs) -> np.ndarray:
+    r"""Columns of :math:`y = \mu + \sum_f \alpha_f + \sum_{(f, g)} \alpha_{fg}` for each point.
+
+    Factors are coded to sum to zero over their levels: :math:`\mu` is the mean over all
+    levels, and what a factor does is averaged over the levels of the others.
+
+    Parameters
+    ----------
+    points
+        A row for each point of the design, a column for each factor.
+    levels
+        The levels of each factor.
+    pairs
+        Factors whose interaction is in the model.
+
+    Returns
+    -------
+    numpy.ndarray
+        One row for each point; first the constant, then factors, then pairs.
+
+    Examples
+    --------
+    >>> points = pd.DataFrame({"a": [1, 1, 2, 2], "b": [1, 2, 1, 2]})
+    >>> model_matrix(points, {"a": [1, 2], "b": [1, 2]}, [("a", "b")]).astype(int).tolist()
+    [[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]]
+    """
+    coded = {}
+    for name, values in levels.items():
+        codes = np.vstack([np.eye(len(values) - 1), -np.ones(len(values) - 1)])
+        coded[name] = codes[[list(values).index(value) for value in points[name]]]
+    products = [
+        (coded[f][:, :, None] * coded[g][:, None, :]).reshape(len(points), -1) for f, g in pairs
+    ]
+    return np.hstack([np.ones((len(points), 1)), *coded.values(), *products])
+
+
+def d_optimal(levels: Levels, pairs: Pairs, n: int, seed: int, starts: int = 40) -> pd.DataFrame:
+    r"""Choose `n` points with a large :math:`\det X^\top X` of their model matrix X.
+
+    From random starts, one coordinate of one point after the other is set to its best level
+    until none improves (coordinate exchange); the best start is returned. No result is looked
+    at.
+
+    Examples
+    --------
+    >>> levels = {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
+    >>> x = model_matrix(d_optimal(levels, [], n=4, seed=0), levels, [])
+    >>> (x.T @ x).astype(int).tolist()
+    [[4, 0, 0, 0], [0, 4, 0, 0], [0, 0, 4, 0], [0, 0, 0, 4]]
+    """
+    full = pd.DataFrame(list(itertools.product(*levels.values())), columns=list(levels))
+    rows = model_matrix(full, levels, pairs)
+    shape = [len(values) for values in levels.values()]
+    random = np.random.default_rng(seed)
+    designs = [
+        _exchange(rows, random.integers(shape, size=(n, len(shape))), shape) for _ in range(starts)
+    ]
+    best = max(designs, key=lambda chosen: _log_det(rows[chosen]))
+    return full.iloc[np.sort(best)].reset_index(drop=True)
+
+
+def _exchange(rows: np.ndarray, points: np.ndarray, shape: list[int]) -> np.ndarray:
+    """Row numbers of a design that no change of one coordinate improves."""
+    place = np.array([np.prod(shape[f + 1 :], dtype=int) for f in range(len(shape))])
+    score, before = _log_det(rows[points @ place]), -np.inf
+    while score > before + 1e-9:
+        before = score
+        for point, factor in np.ndindex(points.shape):
+            trials = np.repeat(points[None], shape[factor], axis=0)
+            trials[:, point, factor] = range(shape[factor])
+            scores = [_log_det(rows[trial @ place]) for trial in trials]
+            points, score = trials[int(np.argmax(scores))], max(scores)
+    return points @ place
+
+
+def _log_det(x: np.ndarray) -> float:
+    return float(np.linalg.slogdet(x.T @ x + 1e-6 * np.eye(x.shape[1]))[1])
+
+
+def effects(
+    points: pd.DataFrame, responses: np.ndarray, levels: Levels, pairs: Pairs
+) -> pd.DataFrame:
+    """What each level changes against its factor's first, averaged over the other factors.
+
+    Parameters
+    ----------
+    points, levels, pairs
+        The design and its model; the first level of each factor is its reference.
+    responses
+        Shape (points, seeds).
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each factor, level (but the first) and seed, with the change: least squares
+        for each seed on its own, so that seeds are the sample.
+    """
+    x = model_matrix(points, levels, pairs)
+    if np.linalg.matrix_rank(x) < x.shape[1]:
+        raise ValueError(
+            f"{len(points)} points cannot tell the {x.shape[1]} terms of the model apart"
+        )
+    fitted = np.linalg.lstsq(x, responses, rcond=None)[0]
+    rows, start = [], 1
+    for name, values in levels.items():
+        own = fitted[start : start + len(values) - 1]
+        own = np.vstack([own, -own.sum(0)])
+        start += len(values) - 1
+        rows += [
+            {"factor": name, "level": level, "seed": seed, "change": change}
+            for level, changes in zip(values[1:], own[1:] - own[0], strict=True)
+            for seed, change in enumerate(changes)
+        ]
+    return pd.DataFrame(rows)
