@@ -2,13 +2,11 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
 from wbn import weighted_moments
-from wbn.experiments.results import summarize
-from wbn.plots import digit_sheets, mini_batch, share_of_images, tile, trajectories
+from wbn.plots import digit_sheets, mini_batch, share_of_images, tile
 
 
 @pytest.fixture(autouse=True)
@@ -50,16 +48,3 @@ def test_digit_sheets_have_their_titles():
         "one",
         "two",
     ]
-
-
-def test_trajectories_draw_percent_against_epochs():
-    rows = [
-        {"protocol": m, "experiment": "i", "method": m, "inference": "pooled",
-         "evaluated_on": "test", "seed": s, "epoch": e,
-         "accuracy_majority": 0.99, "accuracy_minority": 0.5 + 0.1 * e, "accuracy_overall": 0.8}
-        for m in ("lf_sbn", "wlf_wbn") for s in (0, 1) for e in (1, 2)
-    ]  # fmt: skip
-    figure = trajectories(summarize(pd.DataFrame(rows)))
-    minority = next(line for line in figure.axes[0].lines if line.get_label() == "minority")
-    assert minority.get_xydata().tolist() == [[1, pytest.approx(60)], [2, pytest.approx(70)]]
-    assert len(figure.axes) == 2

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from wbn.experiments.protocol import METHODS
 from wbn.functional import weighted_moments
 
 # Okabe and Ito's palette, readable with color-vision deficiencies.
@@ -166,43 +164,4 @@ def digit_sheets(sheets: dict[str, Tensor], columns: int = 9) -> Figure:
         axis.imshow(tile(images, columns), cmap="gray_r", interpolation="nearest")
         axis.set_title(title)
         axis.axis("off")
-    return figure
-
-
-def trajectories(summary: pd.DataFrame) -> Figure:
-    """Accuracy against epochs, a panel for each experiment and method, with 95 % bands.
-
-    Parameters
-    ----------
-    summary : DataFrame
-        Of `wbn.experiments.results.summarize`, one protocol for each experiment and method.
-    """
-    lines = {
-        "accuracy_majority": ("majority", MAJORITY, "--"),
-        "accuracy_minority": ("minority", MINORITY, "-"),
-        "accuracy_overall": ("overall", "#444444", ":"),
-    }
-    experiments, methods = summary.experiment.unique(), summary.method.unique()
-    figure, axes = plt.subplots(
-        len(experiments),
-        len(methods),
-        figsize=(7, 0.6 + 1.9 * len(experiments)),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-    )
-    for (experiment, method), panel in summary.groupby(["experiment", "method"]):
-        axis = axes[list(experiments).index(experiment), list(methods).index(method)]
-        for metric, (label, color, style) in lines.items():
-            curve = panel[panel.metric == metric].sort_values("epoch")
-            axis.plot(curve.epoch, 100 * curve["mean"], style, color=color, label=label)
-            axis.fill_between(
-                curve.epoch, 100 * curve.low, 100 * curve.high, color=color, alpha=0.2, linewidth=0
-            )
-        axis.set_title(f"({experiment}) {METHODS[method]}")
-    for axis in axes[-1]:
-        axis.set_xlabel("epoch")
-    for axis in axes[:, 0]:
-        axis.set_ylabel("accuracy (%)")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wbn.experiments.plan import read_plan
+from wbn.experiments.plan import read_plan, stored
 
 GRID = """
 seeds = 4
@@ -49,3 +49,27 @@ def test_grid_is_every_combination_once(tmp_path):
 def test_mistakes_are_named(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
         read_plan(write(tmp_path, text))
+
+
+def test_stored_rows_come_with_the_choices_asked_for(tmp_path, monkeypatch):
+    text = """
+seeds = 1
+[[grid]]
+experiment = "i"
+method = ["lf_sbn", "wlf_sbn"]
+loss_normalizer = "dataset"
+hidden = 4
+epochs = 1
+"""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    write(folder, text)
+    monkeypatch.setattr("wbn.experiments.plan.RESULTS", tmp_path)
+    table = stored("small", "loss_normalizer", "hidden")
+    assert table.loss_normalizer.tolist() == [
+        "batch",
+        "dataset",
+    ]  # without weights it means nothing
+    assert table.hidden.tolist() == [4, 4]
+    assert len(list(folder.glob("*.csv"))) == 2
+    assert stored("small").equals(table.drop(columns=["loss_normalizer", "hidden"]))

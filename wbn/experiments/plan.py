@@ -1,4 +1,4 @@
-"""Grids of protocols, declared in a TOML file."""
+"""Grids of protocols, declared in a TOML file, and the results that are stored beside it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import itertools
 import tomllib
 from pathlib import Path
 
+import pandas as pd
+
+from wbn.experiments.data import REPOSITORY
 from wbn.experiments.protocol import Protocol
+from wbn.experiments.sweep import sweep
+
+RESULTS = REPOSITORY / "results"
 
 
 def read_plan(path: Path | str) -> tuple[list[Protocol], range]:
@@ -40,6 +46,24 @@ def read_plan(path: Path | str) -> tuple[list[Protocol], range]:
         )
     protocols = [protocol for grid in grids for protocol in _combinations(grid)]
     return list(dict.fromkeys(protocols)), range(seeds)
+
+
+def stored(name: str, *choices: str) -> pd.DataFrame:
+    """Rows of the plan in results/`name`, read from there, or run where they are missing.
+
+    Parameters
+    ----------
+    name
+        A folder of results/ with its plan.toml.
+    choices
+        Fields of `Protocol` to add as columns.
+    """
+    protocols, seeds = read_plan(RESULTS / name / "plan.toml")
+    table = sweep(protocols, seeds, RESULTS / name)
+    resolved = {protocol.hash: protocol.resolved() for protocol in protocols}
+    for choice in choices:
+        table[choice] = [getattr(resolved[protocol], choice) for protocol in table.protocol]
+    return table
 
 
 def _combinations(grid: dict) -> list[Protocol]:

@@ -15,6 +15,7 @@ EARLY_EPOCHS = 2  # up to here, trajectories of one seed on two machines stay to
 EARLY_TOLERANCE = 0.02  # so that each accuracy of each seed differs by at most this.
 LATER_ERRORS = 4.0  # Later, means over seeds differ by at most so many standard errors,
 LATER_TOLERANCE = 0.005  # plus this, about five test images in a thousand.
+REPRODUCED = ("identical", "agrees")  # verdicts that confirm what is stored
 
 
 def agreement(stored: pd.DataFrame | None, fresh: pd.DataFrame) -> str:

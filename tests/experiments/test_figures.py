@@ -1,0 +1,68 @@
+"""What the figures of results show is what they are given."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from wbn.experiments.figures import differences, single_runs, trajectories
+from wbn.experiments.protocol import METHODS
+from wbn.experiments.results import paired_difference, summarize
+from wbn.experiments.table_2 import TABLE_2
+
+
+@pytest.fixture(autouse=True)
+def no_figures_left():
+    plt.switch_backend("Agg")
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def table():
+    return pd.DataFrame(
+        {
+            "protocol": e + m,
+            "experiment": e,
+            "method": m,
+            "inference": "pooled",
+            "evaluated_on": "test",
+            "seed": seed,
+            "epoch": epoch,
+            "accuracy_majority": 0.99,
+            "accuracy_minority": 0.5 + 0.1 * epoch + 0.01 * seed + 0.02 * (m == "wlf_wbn"),
+            "accuracy_overall": 0.8,
+        }
+        for e in ("i", "ii")
+        for m in METHODS
+        for seed in (0, 1)
+        for epoch in (1, 2)
+    )
+
+
+def test_trajectories_draw_percent_against_epochs(table):
+    figure = trajectories(summarize(table))
+    assert len(figure.axes) == 6
+    minority = next(line for line in figure.axes[0].lines if line.get_label() == "minority")
+    assert minority.get_xydata().tolist() == [[1, pytest.approx(60.5)], [2, pytest.approx(70.5)]]
+
+
+def test_single_runs_draw_every_run_and_the_printed_number(table):
+    figure = single_runs(table[table.epoch == 2], "accuracy_minority")
+    first = figure.axes[0]
+    drawn = [np.sort(dots.get_offsets()[:, 0]).tolist() for dots in first.collections]
+    assert drawn == [pytest.approx(v) for v in ([70, 71], [70, 71], [72, 73])]
+    printed = TABLE_2.query("experiment == 'i' and metric == 'accuracy_minority'").paper
+    assert [line.get_xdata()[0] for line in first.lines] == printed.astype(float).tolist()
+
+
+def test_differences_draw_means_and_intervals_in_points(table):
+    evidence = paired_difference(table, "wlf_wbn", "lf_sbn").assign(baseline="lf_sbn")
+    evidence = evidence.query("epoch == 2 and metric == 'accuracy_minority'")
+    figure = differences({"first": evidence, "second": evidence}, "points")
+    axis = figure.axes[1]
+    assert (axis.get_title() or axis.get_title(loc="left")) == "(ii)"
+    bars = list(axis.containers)
+    assert [bar[0].get_xdata()[0] for bar in bars] == pytest.approx([2.0, 2.0])
+    low, high = bars[0][2][0].get_segments()[0][:, 0]
+    assert (low, high) == pytest.approx(tuple(100 * evidence[["low", "high"]].iloc[1]))
