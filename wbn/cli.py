@@ -134,6 +134,25 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command(epilog="Examples: `wbn claims`; `wbn claims again`")
+def claims(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder with the stores family and corrections.")
+    ] = Path("results"),
+) -> None:
+    """Judge the paper's claims from stored results, and print the verdicts in Markdown."""
+    from wbn.experiments.claims import claims_markdown
+    from wbn.experiments.store import Store
+    from wbn.experiments.verify import stored_units
+
+    stores = [Store(folder / name) for name in ("family", "corrections")]
+    for store in stores:
+        _require(store.folder)
+    tables = [store.read(unit) for store in stores for unit, _ in stored_units(store)]
+    with _explained(folder):
+        out.print(claims_markdown(pd.concat(tables)), markup=False, highlight=False)
+
+
 @app.command(epilog="Example: `wbn weights 5923,45 --beta 0.999`")
 def weights(
     counts: Annotated[str, typer.Argument(help="Class sizes, as in 5923,45.")],

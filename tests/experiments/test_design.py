@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wbn.experiments.design import d_optimal, effects, model_matrix
+from wbn.experiments.design import d_optimal, effects, level_means, model_matrix
 
 LEVELS = {"rate": [1, 2, 3, 4], "norm": ["batch", "dataset"], "order": ["r", "f", "s"]}
 PAIRS = [("rate", "norm")]
@@ -48,6 +48,16 @@ def test_a_fraction_recovers_the_effects_of_the_model_exactly():
         expected = true[row.factor][LEVELS[row.factor].index(row.level)]
         assert row.change == pytest.approx((1 + row.seed) * expected)
     assert len(found) == 2 * (3 + 1 + 2)
+
+
+def test_means_of_the_full_factorial_are_plain_means():
+    points = full(LEVELS)
+    responses = np.random.default_rng(0).normal(size=(len(points), 3))
+    found = level_means(points, responses, LEVELS, PAIRS, ["rate", "norm"])
+    plain = pd.DataFrame(responses).groupby([points.rate, points.norm]).mean()
+    for row in found.itertuples():
+        assert row.value == pytest.approx(plain.loc[(row.rate, row.norm), row.seed])
+    assert len(found) == 4 * 2 * 3
 
 
 def test_too_few_points_are_refused():

@@ -101,24 +101,43 @@ def in_words(outcomes: pd.Series) -> str:
 
 
 def claims_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Each claim with its criterion, its verdict over the family, and where the evidence is.
+    """Each claim with its criterion, its verdict over the family, and where to look further.
 
     Parameters
     ----------
     table
         Rows of ``sweep`` that hold the protocols of all claims.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each claim: claim, origin, criterion, verdict, evidence (a page of the book)
+        and test (the file that tests the criterion).
     """
     return pd.DataFrame(
         {
-            "claim": f"{claim.name}: {claim.words}",
+            "claim": f"{claim.name}. {claim.words}",
             "origin": claim.origin,
             "criterion": claim.criterion,
             "verdict": in_words(claim.over_family(table).outcome),
-            "evidence": f"[chapter 5](book/05_three_experiments.ipynb), {claim.name}",
-            "test": "[test_claims.py](tests/experiments/test_claims.py)",
+            "evidence": "05_three_experiments",
+            "test": "tests/experiments/test_claims.py",
         }
         for claim in CLAIMS
     )
+
+
+def claims_markdown(table: pd.DataFrame) -> str:
+    """The rows of `claims_table` in Markdown, with links from the repository's root."""
+    lines = [
+        "| claim | origin | criterion | verdict | evidence | test |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in claims_table(table).itertuples():
+        name = row.test.rpartition("/")[2]
+        links = f"[chapter 5](book/{row.evidence}.ipynb) | [{name}]({row.test})"
+        lines.append(f"| {row.claim} | {row.origin} | {row.criterion} | {row.verdict} | {links} |")
+    return "\n".join(lines)
 
 
 def table_2_runs(reading: dict) -> list[Protocol]:

@@ -91,38 +91,54 @@ def _log_det(x: np.ndarray) -> float:
     return float(np.linalg.slogdet(x.T @ x + 1e-6 * np.eye(x.shape[1]))[1])
 
 
-def effects(
-    points: pd.DataFrame, responses: np.ndarray, levels: Levels, pairs: Pairs
+def level_means(
+    points: pd.DataFrame,
+    responses: np.ndarray,
+    levels: Levels,
+    pairs: Pairs,
+    factors: Sequence[str],
 ) -> pd.DataFrame:
-    """What each level changes against its factor's first, averaged over the other factors.
+    """Fitted response at each combination of some factors, averaged over the levels of the others.
 
     Parameters
     ----------
     points, levels, pairs
-        The design and its model; the first level of each factor is its reference.
+        The design and its model.
     responses
-        Shape (points, seeds).
+        Shape (points, seeds). The model is fitted by least squares for each seed on its own,
+        so that seeds are the sample.
+    factors
+        Whose combinations to tell.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each factor, level (but the first) and seed, with the change: least squares
-        for each seed on its own, so that seeds are the sample.
+        A row for each combination of the factors and each seed, with the fitted `value`.
     """
     x = model_matrix(points, levels, pairs)
     if np.linalg.matrix_rank(x) < x.shape[1]:
         raise ValueError(
             f"{len(points)} points cannot tell the {x.shape[1]} terms of the model apart"
         )
-    fitted = np.linalg.lstsq(x, responses, rcond=None)[0]
-    rows, start = [], 1
-    for name, values in levels.items():
-        own = fitted[start : start + len(values) - 1]
-        own = np.vstack([own, -own.sum(0)])
-        start += len(values) - 1
-        rows += [
-            {"factor": name, "level": level, "seed": seed, "change": change}
-            for level, changes in zip(values[1:], own[1:] - own[0], strict=True)
-            for seed, change in enumerate(changes)
-        ]
-    return pd.DataFrame(rows)
+    full = pd.DataFrame(list(itertools.product(*levels.values())), columns=list(levels))
+    fitted = model_matrix(full, levels, pairs) @ np.linalg.lstsq(x, responses, rcond=None)[0]
+    means = pd.DataFrame(fitted).groupby([full[f] for f in factors], sort=False).mean()
+    return means.reset_index().melt(list(factors), var_name="seed")
+
+
+def effects(
+    points: pd.DataFrame, responses: np.ndarray, levels: Levels, pairs: Pairs
+) -> pd.DataFrame:
+    """What each level changes against the first of its factor, averaged over the other factors.
+
+    Takes what `level_means` takes, and returns a row for each factor, each of its levels but
+    the first, and each seed, with the `change`.
+    """
+    tables = []
+    for factor, values in levels.items():
+        means = level_means(points, responses, levels, pairs, [factor])
+        wide = means.pivot(index="seed", columns=factor, values="value")
+        changes = wide[list(values[1:])].sub(wide[values[0]], axis=0)
+        long = changes.reset_index().melt("seed", var_name="level", value_name="change")
+        tables.append(long.assign(factor=factor))
+    return pd.concat(tables, ignore_index=True)
