@@ -107,6 +107,8 @@ def test_inference_statistics_equal_the_layers(method):
     for kind in ("batch_average", "pooled"):
         population_statistics(plain.model, batches, kind)
         check(kind)
+    population_statistics(plain.model, [(trainer.data.eval_images[0], None)], "pooled")
+    check("evaluation_set")
 
 
 def test_last_epoch_averages_what_training_saw():

@@ -12,7 +12,7 @@ from wbn.experiments.protocol import Protocol
 
 
 class InferenceStatistics:
-    """The statistics used at inference, in the four ways of `Protocol.inference`."""
+    """The statistics used at inference, in the ways of `Protocol.inference`."""
 
     def __init__(self, protocol: Protocol, network: Network) -> None:
         self.network, self.momentum = network, protocol.momentum
@@ -44,6 +44,9 @@ class InferenceStatistics:
             return self.moving
         if inference == "last_epoch":
             return _average(self.batches)
+        if inference == "evaluation_set":
+            self.network.forward(data.eval_images, None)
+            return self.network.statistics()
         if inference == "pooled":
             batches = [torch.arange(data.rows.shape[1]).expand_as(data.rows)]
         return _average([self._pass(data, index) for index in batches])

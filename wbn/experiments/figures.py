@@ -125,3 +125,68 @@ def differences(evidence: Mapping[str, pd.DataFrame], title: str) -> Figure:
     figure.supxlabel(title, fontsize=11)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
+
+
+def margins(margin: Mapping[str, np.ndarray], minority: np.ndarray) -> Figure:
+    """Histograms of a classifier's margin for both classes, one panel above the other.
+
+    Parameters
+    ----------
+    margin
+        For each title, the margin of each test image: positive is taken for the minority.
+    minority
+        Whether each test image belongs to the minority class.
+    """
+    figure, axes = plt.subplots(
+        len(margin), 1, figsize=(WIDTH, 0.9 + 1.2 * len(margin)), sharex=True
+    )
+    ends = np.quantile(np.concatenate(list(margin.values())), [0.001, 0.999])
+    for axis, (title, values) in zip(axes, margin.items(), strict=True):
+        for mask, color, name in (
+            (~minority, MAJORITY, "majority"),
+            (minority, MINORITY, "minority"),
+        ):
+            axis.hist(values[mask], np.linspace(*ends, 50), color=color, alpha=0.65, label=name)
+        axis.axvline(0, color="black", linestyle="--", label="threshold")
+        axis.set_title(title)
+        axis.set_ylabel("images")
+    axes[-1].set_xlabel("logit of the minority minus logit of the majority")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def heat_map(cells: pd.DataFrame, limit: float) -> Figure:
+    """Changes in points as colored numbers, bold where the 95 % interval excludes zero.
+
+    Parameters
+    ----------
+    cells
+        Columns row and column (labels, in their order of appearance), group (columns of a group
+        stand together under its name), mean, low and high.
+    limit
+        Points at which the color is full.
+    """
+    rows, groups = list(cells.row.unique()), list(cells.group.unique())
+    figure, axes = plt.subplots(
+        1, len(groups), figsize=(WIDTH, 0.9 + 0.3 * len(rows)), sharey=True, squeeze=False
+    )
+    for axis, group in zip(axes[0], groups, strict=True):
+        mine = cells[cells.group == group]
+        columns = list(mine.column.unique())
+        grid = np.full((len(rows), len(columns)), np.nan)
+        for cell in mine.itertuples():
+            place = rows.index(cell.row), columns.index(cell.column)
+            grid[place] = 100 * cell.mean
+            clear = cell.low > 0 or cell.high < 0
+            axis.text(
+                place[1], place[0], f"{100 * cell.mean:+.0f}".replace("-", "\u2212"),
+                ha="center", va="center", fontsize=9, fontweight="bold" if clear else "normal",
+                color="white" if abs(100 * cell.mean) > 0.6 * limit else "black",
+            )  # fmt: skip
+        axis.imshow(grid, cmap="PuOr", vmin=-limit, vmax=limit, aspect="auto")
+        axis.set_xticks(range(len(columns)), columns)
+        axis.set_title(group, fontsize=10)
+        axis.tick_params(length=0)
+        axis.spines[:].set_visible(False)
+    axes[0, 0].set_yticks(range(len(rows)), rows)
+    return figure

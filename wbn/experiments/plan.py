@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import tomllib
+import warnings
 from pathlib import Path
 
 import pandas as pd
 
 from wbn.experiments.data import REPOSITORY
 from wbn.experiments.protocol import Protocol
-from wbn.experiments.sweep import sweep
+from wbn.experiments.sweep import OlderSources, sweep
 
 RESULTS = REPOSITORY / "results"
 
@@ -51,6 +52,9 @@ def read_plan(path: Path | str) -> tuple[list[Protocol], range]:
 def stored(name: str, *choices: str) -> pd.DataFrame:
     """Rows of the plan in results/`name`, read from there, or run where they are missing.
 
+    Rows that older source files made are taken as they are: chapters run a sample of what
+    they read again.
+
     Parameters
     ----------
     name
@@ -59,7 +63,9 @@ def stored(name: str, *choices: str) -> pd.DataFrame:
         Fields of `Protocol` to add as columns.
     """
     protocols, seeds = read_plan(RESULTS / name / "plan.toml")
-    table = sweep(protocols, seeds, RESULTS / name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OlderSources)
+        table = sweep(protocols, seeds, RESULTS / name)
     resolved = {protocol.hash: protocol.resolved() for protocol in protocols}
     for choice in choices:
         table[choice] = [getattr(resolved[protocol], choice) for protocol in table.protocol]

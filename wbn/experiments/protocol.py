@@ -13,7 +13,7 @@ from wbn.experiments.data import EXPERIMENTS
 
 METHODS = {"lf_sbn": "LF+sBN", "wlf_sbn": "WLF+sBN", "wlf_wbn": "WLF+WBN"}
 NORMS = ("standard", "weighted", "none")
-INFERENCE = ("batch_average", "last_epoch", "moving_average", "pooled")
+INFERENCE = ("batch_average", "last_epoch", "moving_average", "pooled", "evaluation_set")
 FOLDS = 5
 # The declared family of readings of what the paper leaves open, the reference first.
 FAMILY = tuple(
@@ -90,7 +90,9 @@ class Protocol:
         "batch_average", the average over mini-batches, is stated; *one pass over the epoch's
         batches after training is our reading*. "last_epoch" averages what the batches showed
         while training, "moving_average" is torch's, with `momentum`, "pooled" takes the whole
-        training set as one batch.
+        training set as one batch. "evaluation_set" takes the set that is evaluated as one batch,
+        without weights, as a network does that was left in training mode: not what the paper
+        says.
     eval_epochs
         *Every epoch is our reading.*
     evaluate_on, fold
