@@ -158,7 +158,9 @@ def share_of_images(counts: dict[str, list[int]]) -> Figure:
 
 def digit_sheets(sheets: dict[str, Tensor], columns: int = 9) -> Figure:
     """Sheets of digits side by side, each under its title."""
-    figure, axes = plt.subplots(1, len(sheets), figsize=(7, 1.9), layout="constrained")
+    rows = max(-(-len(images) // columns) for images in sheets.values())
+    height = 0.4 + 5 * rows / columns / len(sheets)
+    figure, axes = plt.subplots(1, len(sheets), figsize=(5, height), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.1)
     for axis, (title, images) in zip(axes, sheets.items(), strict=True):
         axis.imshow(tile(images, columns), cmap="gray_r", interpolation="nearest")

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wbn.experiments.design import d_optimal, effects, level_means, model_matrix
+from wbn.experiments.design import d_optimal, effects, level_means, model_matrix, responses
+from wbn.experiments.protocol import Protocol
 
 LEVELS = {"rate": [1, 2, 3, 4], "norm": ["batch", "dataset"], "order": ["r", "f", "s"]}
 PAIRS = [("rate", "norm")]
@@ -52,9 +53,9 @@ def test_a_fraction_recovers_the_effects_of_the_model_exactly():
 
 def test_means_of_the_full_factorial_are_plain_means():
     points = full(LEVELS)
-    responses = np.random.default_rng(0).normal(size=(len(points), 3))
-    found = level_means(points, responses, LEVELS, PAIRS, ["rate", "norm"])
-    plain = pd.DataFrame(responses).groupby([points.rate, points.norm]).mean()
+    values = np.random.default_rng(0).normal(size=(len(points), 3))
+    found = level_means(points, values, LEVELS, PAIRS, ["rate", "norm"])
+    plain = pd.DataFrame(values).groupby([points.rate, points.norm]).mean()
     for row in found.itertuples():
         assert row.value == pytest.approx(plain.loc[(row.rate, row.norm), row.seed])
     assert len(found) == 4 * 2 * 3
@@ -64,3 +65,19 @@ def test_too_few_points_are_refused():
     points = full(LEVELS).head(9)
     with pytest.raises(ValueError, match="9 points cannot tell the 10 terms"):
         effects(points, np.zeros((9, 1)), LEVELS, PAIRS)
+
+
+def test_responses_stand_in_the_order_of_the_points():
+    protocols = [
+        Protocol.paper("i", method, loss_normalizer=normalizer)
+        for normalizer in ("dataset", "batch")
+        for method in ("lf_sbn", "wlf_sbn")
+    ]
+    table = pd.DataFrame(
+        {"protocol": h, "seed": seed, "accuracy_overall": 10 * k + seed}
+        for k, h in enumerate(dict.fromkeys(p.hash for p in protocols))
+        for seed in (0, 1)
+    )
+    found = responses(table, protocols, "accuracy_overall")
+    assert found["i", "lf_sbn"].tolist() == [[0, 1], [0, 1]]  # one run serves both points
+    assert found["i", "wlf_sbn"].tolist() == [[10, 11], [20, 21]]

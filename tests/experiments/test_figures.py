@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wbn.experiments.figures import differences, single_runs, trajectories
+from wbn.experiments.figures import differences, heat_map, margins, single_runs, trajectories
 from wbn.experiments.protocol import METHODS
 from wbn.experiments.results import paired_difference, summarize
 from wbn.experiments.table_2 import TABLE_2
@@ -66,3 +66,24 @@ def test_differences_draw_means_and_intervals_in_points(table):
     assert [bar[0].get_xdata()[0] for bar in bars] == pytest.approx([2.0, 2.0])
     low, high = bars[0][2][0].get_segments()[0][:, 0]
     assert (low, high) == pytest.approx(tuple(100 * evidence[["low", "high"]].iloc[1]))
+
+
+def test_margins_draw_every_image_of_both_classes():
+    minority = np.array([True] * 3 + [False] * 7)
+    figure = margins({"one": np.linspace(-1, 1, 10), "two": np.linspace(-2, 2, 10)}, minority)
+    heights = [[p.get_height() for p in axis.patches] for axis in figure.axes]
+    assert [sum(h) for h in heights] == [10, 8]  # the ends of the wider one are cut
+
+
+def test_heat_map_prints_points_and_marks_clear_changes():
+    cells = pd.DataFrame(
+        {"row": r, "group": g, "column": c, "mean": m, "low": m - 0.05, "high": m + 0.05}
+        for r, g, c, m in [("a", "A", "i", 0.1), ("a", "B", "i", -0.3), ("b", "A", "i", -0.001)]
+    )
+    left, right = heat_map(cells, limit=30).axes
+    assert [(t.get_text(), t.get_fontweight()) for t in left.texts] == [
+        ("+10", "bold"),
+        ("+0", "normal"),
+    ]
+    assert right.texts[0].get_text() == "\u221230"
+    assert right.texts[0].get_color() == "white"

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from wbn.experiments.protocol import Protocol
+
 Levels = Mapping[str, Sequence]
 Pairs = Sequence[tuple[str, str]]
 
@@ -91,9 +93,30 @@ def _log_det(x: np.ndarray) -> float:
     return float(np.linalg.slogdet(x.T @ x + 1e-6 * np.eye(x.shape[1]))[1])
 
 
+def responses(
+    table: pd.DataFrame, protocols: Sequence[Protocol], metric: str
+) -> dict[tuple[str, str], np.ndarray]:
+    """The metric of each experiment and method, shape (points, seeds), for `level_means`.
+
+    Parameters
+    ----------
+    table
+        Rows of ``sweep`` at one epoch, with one kind of inference.
+    protocols
+        Those of the design, point by point, with the same experiments and methods at each.
+    metric
+        A column.
+    """
+    runs = table.pivot(index="protocol", columns="seed", values=metric)
+    hashes: dict[tuple[str, str], list[str]] = {}
+    for protocol in protocols:
+        hashes.setdefault((protocol.experiment, protocol.method), []).append(protocol.hash)
+    return {cell: runs.loc[names].to_numpy() for cell, names in hashes.items()}
+
+
 def level_means(
     points: pd.DataFrame,
-    responses: np.ndarray,
+    response: np.ndarray,
     levels: Levels,
     pairs: Pairs,
     factors: Sequence[str],
@@ -104,7 +127,7 @@ def level_means(
     ----------
     points, levels, pairs
         The design and its model.
-    responses
+    response
         Shape (points, seeds). The model is fitted by least squares for each seed on its own,
         so that seeds are the sample.
     factors
@@ -121,13 +144,13 @@ def level_means(
             f"{len(points)} points cannot tell the {x.shape[1]} terms of the model apart"
         )
     full = pd.DataFrame(list(itertools.product(*levels.values())), columns=list(levels))
-    fitted = model_matrix(full, levels, pairs) @ np.linalg.lstsq(x, responses, rcond=None)[0]
+    fitted = model_matrix(full, levels, pairs) @ np.linalg.lstsq(x, response, rcond=None)[0]
     means = pd.DataFrame(fitted).groupby([full[f] for f in factors], sort=False).mean()
     return means.reset_index().melt(list(factors), var_name="seed")
 
 
 def effects(
-    points: pd.DataFrame, responses: np.ndarray, levels: Levels, pairs: Pairs
+    points: pd.DataFrame, response: np.ndarray, levels: Levels, pairs: Pairs
 ) -> pd.DataFrame:
     """What each level changes against the first of its factor, averaged over the other factors.
 
@@ -136,7 +159,7 @@ def effects(
     """
     tables = []
     for factor, values in levels.items():
-        means = level_means(points, responses, levels, pairs, [factor])
+        means = level_means(points, response, levels, pairs, [factor])
         wide = means.pivot(index="seed", columns=factor, values="value")
         changes = wide[list(values[1:])].sub(wide[values[0]], axis=0)
         long = changes.reset_index().melt("seed", var_name="level", value_name="change")

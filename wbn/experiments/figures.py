@@ -179,7 +179,7 @@ def heat_map(cells: pd.DataFrame, limit: float) -> Figure:
             grid[place] = 100 * cell.mean
             clear = cell.low > 0 or cell.high < 0
             axis.text(
-                place[1], place[0], f"{100 * cell.mean:+.0f}".replace("-", "\u2212"),
+                place[1], place[0], f"{round(100 * cell.mean):+d}".replace("-", "\u2212"),
                 ha="center", va="center", fontsize=9, fontweight="bold" if clear else "normal",
                 color="white" if abs(100 * cell.mean) > 0.6 * limit else "black",
             )  # fmt: skip
