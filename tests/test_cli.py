@@ -35,7 +35,7 @@ def plan(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("command", ["reproduce", "sweep", "show", "verify", "weights"])
+@pytest.mark.parametrize("command", ["reproduce", "sweep", "show", "verify", "claims", "weights"])
 def test_help_has_an_example(command):
     shown = wbn(command, "--help")
     assert shown.exit_code == 0
@@ -127,3 +127,14 @@ def test_interrupt_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
     assert "resumes" in errors
     assert "Traceback" not in errors
     assert list(store.glob("*.csv"))
+
+
+def test_claims_need_their_stores(tmp_path):
+    result = wbn("claims", tmp_path)
+    assert result.exit_code == 2
+    assert "there is no folder" in result.output
+    for name in ("family", "corrections"):
+        (tmp_path / name).mkdir()
+    result = wbn("claims", tmp_path)
+    assert result.exit_code == 1
+    assert "holds no results" in result.output

@@ -1,9 +1,12 @@
-"""The README's example runs as it stands."""
+"""The README's example runs as it stands, and its claims are those of the results."""
 
 import re
 from pathlib import Path
 
 import torch
+from typer.testing import CliRunner
+
+from wbn.cli import app
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -18,3 +21,11 @@ def test_usage_example_runs():
     assert torch.nn.BatchNorm2d in kinds
     with torch.no_grad():
         assert names["deployed"](names["images"]).isfinite().all()
+
+
+def test_claims_table_is_what_the_stored_results_say(monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[1])
+    result = CliRunner().invoke(app, ["claims"])
+    assert result.exit_code == 0, result.output
+    (printed,) = re.findall(r"<!-- wbn claims -->\n(.*?)\n<!-- end -->", README, re.DOTALL)
+    assert result.output.strip() == printed.strip()

@@ -150,6 +150,8 @@ def claims(
         _require(store.folder)
     tables = [store.read(unit) for store in stores for unit, _ in stored_units(store)]
     with _explained(folder):
+        if not tables:
+            raise ValueError(f"{folder} holds no results: run the plans of the two stores first")
         out.print(claims_markdown(pd.concat(tables)), markup=False, highlight=False)
 
 
