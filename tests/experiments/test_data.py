@@ -34,6 +34,22 @@ def test_images_keep_their_digits(experiment):
     assert len(split.train_index.unique()) == len(split.train_index)
 
 
+@pytest.mark.parametrize("ratio", [10, 50, 100, 200])
+def test_long_tailed_classes_are_the_digits(ratio):
+    split = load_split(f"lt{ratio}", 1)
+    digits, test_digits = load_mnist(True)[1], load_mnist(False)[1]
+    assert split.counts.tolist() == [round(5000 / ratio ** (k / 9)) for k in range(10)]
+    assert torch.equal(split.train_labels, digits[split.train_index])
+    assert torch.equal(split.test_labels, test_digits.sort().values)
+    assert split.minority == 9
+
+
+def test_a_longer_tail_is_part_of_a_shorter_one():
+    rows = [set(load_split(f"lt{ratio}", 3).train_index.tolist()) for ratio in (10, 50, 200)]
+    assert rows[2] < rows[1] < rows[0]
+    assert rows[2] != set(load_split("lt200", 4).train_index.tolist())
+
+
 def test_minority_is_the_small_class():
     assert [load_split(e, 0).minority for e in TABLE_1] == [1, 0, 0]
 
@@ -68,7 +84,7 @@ def test_impossible_draw_is_refused(count):
 
 
 def test_unknown_experiment_is_refused():
-    with pytest.raises(ValueError, match="there are i, ii, iii"):
+    with pytest.raises(ValueError, match="there are i, ii, iii, lt10"):
         load_split("iv", 0)
 
 

@@ -60,6 +60,19 @@ def test_hash_of_the_reference_reading_does_not_change():
     assert changed.hash == "23e80c52a3a0"
 
 
+def test_hash_sees_what_is_beyond_the_paper():
+    changes = ({}, {"network": "conv"}, {"logit_adjustment": 1.0}, {"experiment": "lt10"})
+    protocols = [Protocol.paper(**{"experiment": "i", "method": "lf_sbn"} | c) for c in changes]
+    assert len({p.hash for p in protocols}) == 4
+    assert [p.differences for p in protocols] == [{}, *changes[1:3], {}]
+
+
+def test_whole_numbers_leave_the_hash_alone():
+    for name, more in (("beta", {"weighting": "class_balanced"}), ("logit_adjustment", {})):
+        one, same = (Protocol.paper("i", "wlf_wbn", **more, **{name: v}) for v in (1, 1.0))
+        assert one.hash == same.hash
+
+
 def test_hash_covers_differences_only():
     assert Protocol.paper("i", "lf_sbn").differences == {}
     assert Protocol.paper("i", "lf_sbn", eps=1e-5).differences == {"eps": 1e-5}
@@ -91,10 +104,11 @@ def test_what_means_nothing_without_weights_leaves_the_hash_alone():
         {},
         {"inference": ["pooled", "last_epoch"], "eval_epochs": [1, 5]},
         {"weighting": "class_balanced", "beta": 0.99},
+        {"experiment": "lt50", "network": "conv", "logit_adjustment": 1.0},
     ],
 )
 def test_dict_round_trip_through_json(changes):
-    protocol = Protocol.paper("ii", "wlf_wbn", **changes)
+    protocol = Protocol.paper(**{"experiment": "ii", "method": "wlf_wbn"} | changes)
     again = Protocol.from_dict(json.loads(json.dumps(protocol.to_dict())))
     assert again == protocol.resolved()
     assert again.hash == protocol.hash
@@ -120,6 +134,10 @@ def test_dict_round_trip_through_json(changes):
         ({"weighting": "class_balanced"}, "needs a beta"),
         ({"beta": 0.9}, "take none"),
         ({"weighting": "class_balanced", "beta": 1.5}, "beta is 1.5"),
+        ({"network": "cnn"}, "network is 'cnn'; choose one of mlp, conv"),
+        ({"network": "conv", "hidden": 100}, "hidden is 100: its sizes are fixed"),
+        ({"logit_adjustment": -1.0}, "logit_adjustment is -1.0"),
+        ({"logit_adjustment": float("nan")}, "logit_adjustment is nan"),
         ({"method": "lf_sbn", "weighting": "inverse_frequency"}, "plain loss"),
     ],
 )

@@ -171,6 +171,16 @@ def test_protocols_and_their_metrics_are_kept_apart():
     )
 
 
+def test_calibration_error_is_a_metric_and_likelihood_is_not():
+    table = methods(a=[0.8, 0.9], b=[0.7, 0.9]).assign(nll=3.0)
+    table["calibration_error"] = [0.01, 0.03, 0.02, 0.10]
+    means = summarize(table).set_index(["method", "metric"])["mean"]
+    assert set(means.index.get_level_values("metric")) == {"accuracy_overall", "calibration_error"}
+    assert means["a", "calibration_error"] == pytest.approx(0.02)
+    difference = paired_difference(table, "b", "a").set_index("metric")["mean"]
+    assert difference["calibration_error"] == pytest.approx(0.04)
+
+
 def test_a_run_without_a_value_is_refused_not_dropped():
     with pytest.raises(ValueError, match="no NaN"):
         summarize(runs([0.8, np.nan, 0.9]))

@@ -115,6 +115,15 @@ def test_a_damaged_sidecar_is_named_and_set_aside(store, table, change):
     assert store.read(UNIT).equals(table)
 
 
+def test_a_table_of_ten_classes_comes_back_to_the_bit(store):
+    protocol = Protocol.paper("lt200", "wlf_wbn", hidden=3, epochs=1, logit_adjustment=1.0)
+    unit = Unit(protocol.resolved(), (0, 1))
+    table = run(unit.protocol, unit.seeds, progress=False)
+    store.write(unit, table, origin(1.0))
+    pd.testing.assert_frame_equal(store.read(unit), table, check_exact=True)
+    assert [held for held, _ in stored_units(store)] == [unit]
+
+
 def test_a_missing_part_is_damage(store, table):
     store.write(UNIT, table, origin(1.0))
     (store.folder / f"{UNIT.name}.csv").unlink()

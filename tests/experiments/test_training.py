@@ -29,15 +29,18 @@ class PlainLoop:
     def __init__(self, protocol, seed):
         p = protocol.resolved()
         self.data, self.protocol = Block(p, [seed]), p
-        start = Network(p, [seed], 784, 2)
+        labels = self.data.labels[0]
+        prior = torch.bincount(labels).double() / len(labels)
+        self.adjustment, classes = p.logit_adjustment * prior.log(), len(prior)
+        start = Network(p, [seed], 784, classes)
         options = {"eps": p.eps, "correction": p.correction, "dtype": torch.float64}
         self.hidden_weighted = p.hidden_norm == "weighted"
         self.model = nn.Sequential(
             nn.Linear(784, p.hidden, bias=False, dtype=torch.float64),
             WeightedBatchNorm1d(p.hidden, momentum=p.momentum, **options),
             nn.ReLU(),
-            nn.Linear(p.hidden, 2, bias=False, dtype=torch.float64),
-            WeightedBatchNorm1d(2, momentum=p.momentum, **options),
+            nn.Linear(p.hidden, classes, bias=False, dtype=torch.float64),
+            WeightedBatchNorm1d(classes, momentum=p.momentum, **options),
         )
         with torch.no_grad():
             for module, layer in zip((self.model[0], self.model[3]), start.layers, strict=True):
@@ -56,7 +59,7 @@ class PlainLoop:
             x, y, w = self.batch(index)
             with sample_weights(w if self.hidden_weighted else None):
                 logits = self.model(x)
-            loss = weighted_cross_entropy(logits, y, w, self.data.normalizer)
+            loss = weighted_cross_entropy(logits + self.adjustment, y, w, self.data.normalizer)
             self.optimizer.zero_grad()
             loss.backward()
             self.optimizer.step()
@@ -81,6 +84,43 @@ def test_sixty_steps_equal_the_plain_loop(method, changes):
     assert len(trainer.batches) == 60
     for ours, theirs in zip(trainer.network.parameters, plain.parameters, strict=True):
         torch.testing.assert_close(ours[1].view_as(theirs), theirs, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("method", "changes"),
+    [
+        ("lf_sbn", {"logit_adjustment": 1.5}),
+        ("wlf_sbn", {"weighting": "class_balanced", "beta": 0.999}),
+        ("wlf_wbn", {"loss_normalizer": "dataset", "batch_order": "balanced"}),
+    ],
+)
+def test_ten_classes_equal_the_plain_loop(method, changes):
+    protocol = tiny(method, "lt200", dtype="float64", **changes)
+    plain = PlainLoop(protocol, seed=4)
+    plain.train()
+    trainer = Trainer(protocol.resolved(), [3, 4])
+    trainer.train_epoch()
+    assert trainer.network.layers[1].linear.shape == (2, 10, 6)
+    for ours, theirs in zip(trainer.network.parameters, plain.parameters, strict=True):
+        torch.testing.assert_close(ours[1].view_as(theirs), theirs, rtol=1e-7, atol=1e-9)
+
+
+def test_logit_adjustment_adds_the_log_prior_in_training_only():
+    adjusted, plain = (
+        Trainer(tiny("lf_sbn", "lt100", logit_adjustment=tau, dtype="float64").resolved(), [0])
+        for tau in (2.0, 0.0)
+    )
+    index = torch.tensor([[0, 4999, 5000, 12400]])  # of classes 0, 0, 1 and 9
+    x, y, _ = plain.data.batch(index)
+    logits = plain.network.forward(x, None)[0]
+    prior = torch.tensor([5000, 2997, 1797, 1077, 646, 387, 232, 139, 83, 50]).double() / 12408
+    odds = logits.exp() * prior**2
+    expected = -(odds[range(4), y[0]] / odds.sum(1)).log().mean()
+    torch.testing.assert_close(adjusted.step(index)[0], expected)
+    plain.network, plain.batches, adjusted.batches = adjusted.network, [index], [index]
+    plain.statistics.network = adjusted.network
+    tables = [trainer.evaluate("batch_average") for trainer in (adjusted, plain)]
+    pd.testing.assert_frame_equal(*tables, check_exact=True)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -163,6 +203,19 @@ def test_table_has_the_promised_shape():
     sizes = np.array([980, 1135])
     accuracies = table[["accuracy_majority", "accuracy_minority"]].to_numpy()
     np.testing.assert_allclose(table.accuracy_overall, accuracies @ sizes / sizes.sum())
+    np.testing.assert_allclose(table.accuracy_balanced, accuracies.mean(1))
+
+
+def test_table_of_ten_classes_has_the_promised_shape():
+    table = run(tiny(experiment="lt200"), [0, 1], progress=False)
+    by_class = [f"accuracy_{k}" for k in range(10)]
+    assert list(table.columns)[7:] == [
+        *by_class, "accuracy_overall", "accuracy_balanced", "calibration_error", "nll",
+        "train_loss",
+    ]  # fmt: skip
+    sizes = np.array([980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009])
+    accuracies = table[by_class].to_numpy()
+    np.testing.assert_allclose(table.accuracy_overall, accuracies @ sizes / 10000)
     np.testing.assert_allclose(table.accuracy_balanced, accuracies.mean(1))
 
 

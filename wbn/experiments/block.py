@@ -21,10 +21,14 @@ class Block:
         Training images of the classes, shape (images, pixels).
     rows, labels : Tensor
         What each seed trains on, shape (S, N).
+    counts : Tensor
+        Class sizes N_k that each seed trains on, shape (K,).
     weights : Tensor or None
         Sample weights of shape (S, N, 1), None when all are 1.
     normalizer : float or "batch"
         For the loss.
+    logit_offset : Tensor
+        What the loss adds to the logits of each class, shape (K,).
     eval_images, eval_labels : Tensor
         What each seed is evaluated on, shapes (S, T, pixels) and (S, T).
     """
@@ -51,9 +55,12 @@ class Block:
             self.eval_images = self.pool[_where(held_out, self.rows)]
             self.eval_labels = _where(held_out, self.labels)
             self.rows, self.labels = (_where(~held_out, t) for t in (self.rows, self.labels))
+        self.counts = class_counts(self.labels[0], self.classes)
         self.weights = self._weights(protocol)
         dataset = protocol.loss_normalizer == "dataset" and self.weights is not None
         self.normalizer = self.weights.double().mean().item() if dataset else "batch"
+        prior = self.counts / self.counts.sum()
+        self.logit_offset = (protocol.logit_adjustment * prior.log()).to(self.dtype)
 
     def _scaled(self, images: Tensor) -> Tensor:
         return images.flatten(1).to(self.dtype) / 255
@@ -61,12 +68,13 @@ class Block:
     def _weights(self, protocol: Protocol) -> Tensor | None:
         if protocol.weighting == "uniform":
             return None
-        counts = class_counts(self.labels[0], self.classes)
         balanced = protocol.weighting == "class_balanced"
         class_weight = (
-            class_balanced(counts, protocol.beta) if balanced else inverse_frequency(counts)
+            class_balanced(self.counts, protocol.beta)
+            if balanced
+            else inverse_frequency(self.counts)
         )
-        class_weight = rescale(class_weight, counts, protocol.scale)
+        class_weight = rescale(class_weight, self.counts, protocol.scale)
         return per_sample(class_weight, self.labels).to(self.dtype).unsqueeze(-1)
 
     def batch(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:

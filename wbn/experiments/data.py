@@ -1,4 +1,4 @@
-"""MNIST and the imbalanced training sets of the paper's Table 1."""
+"""MNIST, the imbalanced training sets of the paper's Table 1, and long-tailed ones."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ EXPERIMENTS = {
     "ii": TwoClasses(digits=(1, 8), minority=1, minority_count=45),
     "iii": TwoClasses(digits=(4, 7), minority=4, minority_count=39),
 }
+# Beyond the paper: all ten digits, with the ratio of the largest class to the smallest.
+LONG_TAILED = {"lt10": 10, "lt50": 50, "lt100": 100, "lt200": 200}
+LARGEST = 5000  # images of digit 0 in these; MNIST has at least 5421 of each digit
 
 
 @dataclass(frozen=True)
@@ -161,36 +164,49 @@ def _subset(train: bool, digits: tuple[int, ...], index: Tensor) -> tuple[Tensor
     return images[index], labels[targets[index]]
 
 
-def load_split(experiment: str, seed: int) -> Split:
-    """The training and test set of one column of Table 1.
+def _training_sizes(experiment: str) -> dict[int, int]:
+    """How many training images an experiment takes of each of its digits."""
+    if experiment in LONG_TAILED:
+        return dict(enumerate(long_tail_counts(LARGEST, LONG_TAILED[experiment], classes=10)))
+    if experiment not in EXPERIMENTS:
+        known = ", ".join((*EXPERIMENTS, *LONG_TAILED))
+        raise ValueError(f"no experiment {experiment!r}: there are {known}")
+    two, targets = EXPERIMENTS[experiment], load_mnist(True)[1]
+    whole = {d: int((targets == d).sum()) for d in two.digits}
+    return whole | {two.minority: two.minority_count}
 
-    The majority class is taken whole, the minority class is drawn at random by
-    `seed`, and both test classes are taken whole.
+
+def load_split(experiment: str, seed: int) -> Split:
+    """The training and test set of one column of Table 1, or of a long-tailed experiment.
+
+    Of Table 1, the majority class is taken whole and the minority class is drawn at random
+    by `seed`. Of a long-tailed experiment, class k is digit k, and each class is drawn: 5000
+    images of digit 0, fewer and fewer of the others (`long_tail_counts`); what a seed draws
+    of a class at a higher ratio is part of what it draws at a lower one. Test classes are
+    taken whole.
 
     Parameters
     ----------
-    experiment : {"i", "ii", "iii"}
-        Zero against one, one against eight, four against seven.
+    experiment : {"i", "ii", "iii", "lt10", "lt50", "lt100", "lt200"}
+        Zero against one, one against eight, four against seven; or ten digits, of which the
+        first has 10 to 200 times as many images as the last.
     seed : int
-        Determines which minority images are drawn.
+        Determines which images are drawn.
 
     Examples
     --------
     >>> load_split("i", seed=0).counts
     tensor([5923.,   45.], dtype=torch.float64)
+    >>> load_split("lt100", seed=0).counts.int().tolist()
+    [5000, 2997, 1797, 1077, 646, 387, 232, 139, 83, 50]
     """
-    if experiment not in EXPERIMENTS:
-        raise ValueError(f"no experiment {experiment!r}: there are {', '.join(EXPERIMENTS)}")
-    two = EXPERIMENTS[experiment]
-    train_targets, test_targets = load_mnist(True)[1], load_mnist(False)[1]
-    sizes = {d: int((train_targets == d).sum()) for d in two.digits} | {
-        two.minority: two.minority_count
-    }
-    train_index = imbalanced(train_targets, sizes, seed)
-    test_index = torch.cat([(test_targets == d).nonzero().squeeze(1) for d in two.digits])
+    sizes = _training_sizes(experiment)
+    digits, test_targets = tuple(sizes), load_mnist(False)[1]
+    train_index = imbalanced(load_mnist(True)[1], sizes, seed)
+    test_index = torch.cat([(test_targets == d).nonzero().squeeze(1) for d in digits])
     return Split(
-        two.digits,
-        *_subset(True, two.digits, train_index),
-        *_subset(False, two.digits, test_index),
+        digits,
+        *_subset(True, digits, train_index),
+        *_subset(False, digits, test_index),
         train_index=train_index,
     )

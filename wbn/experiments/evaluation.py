@@ -7,22 +7,20 @@ import torch
 from torch import Tensor
 
 from wbn.experiments.block import Block
+from wbn.experiments.convolution import ConvolutionalNetwork
 from wbn.experiments.network import Network, Statistics
 from wbn.experiments.protocol import Protocol
+
+BINS = 15  # of the calibration error
 
 
 class InferenceStatistics:
     """The statistics used at inference, in the ways of `Protocol.inference`."""
 
-    def __init__(self, protocol: Protocol, network: Network) -> None:
+    def __init__(self, protocol: Protocol, network: Network | ConvolutionalNetwork) -> None:
         self.network, self.momentum = network, protocol.momentum
         self.wanted = set(protocol.inference)
-        self.moving = [
-            None
-            if layer.weight is None
-            else (torch.zeros_like(layer.bias), torch.ones_like(layer.bias))
-            for layer in network.layers
-        ]
+        self.moving: Statistics | None = None
 
     def start_epoch(self) -> None:
         """Forget the batches of the epoch before."""
@@ -33,26 +31,31 @@ class InferenceStatistics:
         if "last_epoch" in self.wanted:
             self.batches.append(statistics)
         if "moving_average" in self.wanted:
+            if self.moving is None:
+                self.moving = [
+                    layer and (torch.zeros_like(layer[0]), torch.ones_like(layer[1]))
+                    for layer in statistics
+                ]
             for running, batch in zip(self.moving, statistics, strict=True):
                 if running is not None:
                     for a, b in zip(running, batch, strict=True):
                         a.lerp_(b, self.momentum)
 
     def get(self, inference: str, data: Block, batches: list[Tensor]) -> Statistics:
-        """Mean and variance of each layer, shape (S, 1, C), for one kind of inference."""
+        """Mean and variance of each layer and replica, for one kind of inference."""
         if inference == "moving_average":
             return self.moving
         if inference == "last_epoch":
             return _average(self.batches)
         if inference == "evaluation_set":
-            self.network.forward(data.eval_images, None)
-            return self.network.statistics()
+            return self._pass(data.eval_images, None)
         if inference == "pooled":
             batches = [torch.arange(data.rows.shape[1]).expand_as(data.rows)]
-        return _average([self._pass(data, index) for index in batches])
+        samples = (data.batch(index) for index in batches)
+        return _average([self._pass(x, w) for x, _, w in samples])
 
-    def _pass(self, data: Block, index: Tensor) -> Statistics:
-        x, _, w = data.batch(index)
+    @torch.no_grad()
+    def _pass(self, x: Tensor, w: Tensor | None) -> Statistics:
         self.network.forward(x, w)
         return self.network.statistics()
 
@@ -66,20 +69,65 @@ def _average(batches: list[Statistics]) -> Statistics:
 
 
 def evaluate(logits: Tensor, data: Block) -> dict[str, np.ndarray]:
-    """Accuracies and average precision of each replica, from logits (S, T, K)."""
+    """Scores of each replica, from logits (S, T, K).
+
+    Accuracies of each class, overall and balanced; then, of two classes, average precision,
+    and of more, calibration error and negative log likelihood.
+    """
     right = (logits.argmax(-1) == data.eval_labels).double()
     members = torch.stack([data.eval_labels == k for k in range(data.classes)]).double()
     by_class = (members * right).sum(-1) / members.sum(-1)
-    score = logits.log_softmax(-1)[..., data.minority]
-    positive = data.eval_labels == data.minority
-    precision = [average_precision(s, p) for s, p in zip(score, positive, strict=True)]
-    scores = {
-        "accuracy_majority": by_class[1 - data.minority].numpy(),
-        "accuracy_minority": by_class[data.minority].numpy(),
+    together = {
         "accuracy_overall": right.mean(-1).numpy(),
         "accuracy_balanced": by_class.mean(0).numpy(),
     }
-    return scores | {"average_precision": np.array(precision)}
+    if data.classes > 2:
+        log_p = logits.double().log_softmax(-1)
+        return {
+            **{f"accuracy_{k}": accuracy.numpy() for k, accuracy in enumerate(by_class)},
+            **together,
+            "calibration_error": calibration_error(log_p.exp(), data.eval_labels).numpy(),
+            "nll": -log_p.gather(-1, data.eval_labels[..., None]).mean((-2, -1)).numpy(),
+        }
+    score = logits.log_softmax(-1)[..., data.minority]
+    positive = data.eval_labels == data.minority
+    precision = [average_precision(s, p) for s, p in zip(score, positive, strict=True)]
+    return {
+        "accuracy_majority": by_class[1 - data.minority].numpy(),
+        "accuracy_minority": by_class[data.minority].numpy(),
+        **together,
+        "average_precision": np.array(precision),
+    }
+
+
+def calibration_error(probabilities: Tensor, labels: Tensor) -> Tensor:
+    r"""Expected calibration error :math:`\sum_b \frac{n_b}{n} |\mathrm{acc}_b - \mathrm{conf}_b|`.
+
+    Over 15 bins :math:`(b / 15, (b + 1) / 15]` of the largest probability, each with its share
+    of right answers and its mean largest probability (Guo et al. 2017).
+
+    Parameters
+    ----------
+    probabilities, labels
+        Shapes (S, T, K) and (S, T).
+
+    Returns
+    -------
+    Tensor
+        Shape (S,).
+
+    Examples
+    --------
+    >>> p = torch.tensor([[[0.9, 0.1], [0.9, 0.1], [0.4, 0.6]]])
+    >>> calibration_error(p, torch.tensor([[0, 1, 1]]))
+    tensor([0.4000])
+    """
+    confidence, predicted = probabilities.max(-1)
+    edges = torch.linspace(0, 1, BINS + 1, dtype=confidence.dtype)
+    bins = torch.bucketize(confidence, edges[1:-1])
+    surplus = (predicted == labels).to(confidence.dtype) - confidence
+    by_bin = confidence.new_zeros(len(confidence), BINS).scatter_add(1, bins, surplus)
+    return by_bin.abs().sum(1) / labels.shape[1]
 
 
 def average_precision(score: Tensor, positive: Tensor) -> float:

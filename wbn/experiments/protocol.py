@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import get_args
 
 from wbn.checks import Correction
-from wbn.experiments.data import EXPERIMENTS
+from wbn.experiments.data import EXPERIMENTS, LONG_TAILED
 
 METHODS = {"lf_sbn": "LF+sBN", "wlf_sbn": "WLF+sBN", "wlf_wbn": "WLF+WBN"}
 NORMS = ("standard", "weighted", "none")
@@ -24,8 +25,9 @@ FAMILY = tuple(
 )
 
 CHOICES = {
-    "experiment": tuple(EXPERIMENTS),
+    "experiment": (*EXPERIMENTS, *LONG_TAILED),
     "method": tuple(METHODS),
+    "network": ("mlp", "conv"),
     "activation": ("relu",),
     "hidden_norm": NORMS,
     "output_norm": NORMS,
@@ -53,9 +55,13 @@ class Protocol:
     Parameters
     ----------
     experiment, method
-        "i", "ii" or "iii"; "lf_sbn", "wlf_sbn" or "wlf_wbn". Stated.
+        "i", "ii" or "iii"; "lf_sbn", "wlf_sbn" or "wlf_wbn". Stated. Beyond the paper, ten
+        classes with imbalance ratios of 10 to 200: "lt10", "lt50", "lt100" or "lt200".
+    network
+        "mlp", one hidden layer, is stated. "conv" has two convolutions, both normalized by
+        `hidden_norm`, and is beyond the paper.
     hidden, activation
-        200 units with ReLU. Stated.
+        200 units with ReLU. Stated. "conv" has its own sizes and takes no `hidden`.
     hidden_norm, output_norm
         Batch normalization of each layer, "standard", "weighted" or "none"; by default what
         the method says. Stated.
@@ -85,6 +91,9 @@ class Protocol:
     weighting, beta, scale
         "inverse_frequency" (Eq. 3) on the scale "paper" for the weighted loss. Stated.
         "class_balanced" (Eq. 13) needs `beta`.
+    logit_adjustment
+        tau of Menon et al. (2021), who add tau log(N_k / N) to the logits in the training
+        loss and nothing at inference; 0, without, is stated.
     inference
         Statistics used at inference, one name or several, all evaluated on the same networks.
         "batch_average", the average over mini-batches, is stated; *one pass over the epoch's
@@ -109,6 +118,7 @@ class Protocol:
 
     experiment: str
     method: str
+    network: str = "mlp"
     hidden: int = 200
     activation: str = "relu"
     hidden_norm: str | None = None
@@ -129,6 +139,7 @@ class Protocol:
     weighting: str | None = None
     beta: float | None = None
     scale: str = "paper"
+    logit_adjustment: float = 0.0
     inference: str | tuple[str, ...] = ("batch_average",)
     momentum: float = 0.1
     eval_epochs: tuple[int, ...] | None = None
@@ -142,6 +153,9 @@ class Protocol:
         for name in ("adam_betas", "inference", "eval_epochs"):
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name in ("beta", "logit_adjustment"):  # 1 and 1.0 have one hash
+            if isinstance(getattr(self, name), int):
+                object.__setattr__(self, name, float(getattr(self, name)))
         self._check()
 
     def _check(self) -> None:
@@ -161,6 +175,7 @@ class Protocol:
             "eval_epochs": self.eval_epochs is None
             or (self.eval_epochs and set(self.eval_epochs) <= set(range(1, self.epochs + 1))),
             "beta": self.beta is None or 0 <= self.beta <= 1,
+            "logit_adjustment": 0 <= self.logit_adjustment < math.inf,
         }
         for name, fine in ranges.items():
             if not fine:
@@ -172,6 +187,11 @@ class Protocol:
             )
         if self.method == "lf_sbn" and self.weighting not in (None, "uniform"):
             raise ValueError("lf_sbn is the plain loss: its weighting can only be 'uniform'")
+        if self.network == "conv" and self.hidden != _default("hidden"):
+            raise ValueError(
+                f"network is 'conv' and hidden is {self.hidden}: its sizes are fixed, leave "
+                "hidden out, or choose 'mlp'"
+            )
 
     @classmethod
     def paper(cls, experiment: str, method: str, **changes: object) -> Protocol:

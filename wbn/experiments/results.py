@@ -1,9 +1,9 @@
 """What a table of runs says: means, paired differences and rankings, with 95 % intervals.
 
 The functions take the tidy table that ``run`` and ``sweep`` return and treat every column
-``accuracy_*`` and ``average_precision`` as a metric, a fraction. The seeds are the sample:
-an interval is about the mean over seeds on the one test set that all runs share, and says
-nothing of other test images.
+``accuracy_*``, ``average_precision`` and ``calibration_error`` as a metric, a fraction; of the
+last, less is better. The seeds are the sample: an interval is about the mean over seeds on the
+one test set that all runs share, and says nothing of other test images.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +18,7 @@ from scipy import special
 
 LEVEL = 0.95
 ONE_IMAGE = 1e-3  # what one image of the test set is worth: MNIST has about 1000 of each class
+METRIC_COLUMNS = r"^(accuracy_|average_precision$|calibration_error$)"  # names of columns
 GROUP = ["experiment", "inference", "evaluated_on", "epoch", "metric"]
 
 
@@ -185,7 +186,8 @@ def paired_difference(table: pd.DataFrame, method: str, baseline: str) -> pd.Dat
         Rows of ``run`` or ``sweep``, with one protocol for each of the two methods, and the
         same seeds: a ValueError lists those that one of them lacks.
     method, baseline
-        Names in the column ``method``; positive differences favor the first.
+        Names in the column ``method``; positive differences favor the first, except those of
+        ``calibration_error``.
 
     Returns
     -------
@@ -292,7 +294,7 @@ def _agreement(values: Sequence[np.ndarray], places: Sequence[int]) -> np.ndarra
 def _long(table: pd.DataFrame) -> pd.DataFrame:
     """One row for each run, epoch and metric; metrics that a protocol lacks are left out."""
     runs = ["protocol", "method", "seed", *GROUP[:-1]]
-    metrics = [c for c in table if c.startswith("accuracy_") or c == "average_precision"]
+    metrics = list(table.filter(regex=METRIC_COLUMNS))
     if table.duplicated(runs).any():
         repeated = table.loc[table.duplicated(runs), runs].iloc[0].to_dict()
         raise ValueError(f"the table has more than one row for {repeated}: drop the duplicates")

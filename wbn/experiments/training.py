@@ -14,6 +14,7 @@ from torch.func import grad_and_value, vmap
 from tqdm import tqdm
 
 from wbn.experiments.block import Block, batch_orders, cut_batches
+from wbn.experiments.convolution import ConvolutionalNetwork
 from wbn.experiments.evaluation import InferenceStatistics, evaluate
 from wbn.experiments.network import Network
 from wbn.experiments.protocol import Protocol
@@ -21,8 +22,7 @@ from wbn.loss import weighted_cross_entropy
 
 SEED_BLOCK = 10  # replicas that train together
 THREADS = 1  # sweeps run units side by side; with the blocks, it makes results equal to the bit
-
-
+NETWORKS = {"mlp": Network, "conv": ConvolutionalNetwork}
 KEYS = ["protocol", "experiment", "method", "inference", "evaluated_on", "seed", "epoch"]
 
 
@@ -46,8 +46,9 @@ def run(protocol: Protocol, seeds: Iterable[int], progress: bool = True) -> pd.D
     -------
     pandas.DataFrame
         A row for each seed, evaluated epoch and kind of inference statistics. Accuracies are
-        fractions; `average_precision` is that of the minority class; `train_loss` is the mean
-        over the epoch's mini-batches.
+        fractions; `average_precision` is that of the minority class; with more than two
+        classes, `calibration_error` and `nll` (in nats) are about the predicted
+        probabilities; `train_loss` is the mean over the epoch's mini-batches.
 
     Examples
     --------
@@ -103,7 +104,8 @@ class Trainer:
     def __init__(self, protocol: Protocol, seeds: list[int]) -> None:
         self.protocol, self.seeds = protocol, seeds
         self.data = data = Block(protocol, seeds)
-        self.network = Network(protocol, seeds, data.pool.shape[1], data.classes)
+        network = NETWORKS[protocol.network]
+        self.network = network(protocol, seeds, data.pool.shape[1], data.classes)
         self.optimizer = torch.optim.Adam(
             self.network.parameters,
             lr=protocol.learning_rate,
@@ -119,7 +121,7 @@ class Trainer:
     def step(self, index: Tensor) -> Tensor:
         """One step of each replica on its mini-batch, at the places `index` (S, n); the losses."""
         x, y, w = self.data.batch(index)
-        logits = self.network.forward(x, w)
+        logits = self.network.forward(x, w) + self.data.logit_offset
         grad, loss = self.loss_gradient(logits, y, w if w is None else w.squeeze(-1))
         self.network.backward(grad)
         self.optimizer.step()
