@@ -113,7 +113,9 @@ def test_a_verdict_for_each_reading():
     family = C1.over_family(table)
     assert list(family.outcome[:2]) == ["replicated", "undecided"]
     assert list(family.loss_normalizer.unique()) == ["batch", "dataset"]
-    assert in_words(family.outcome) == "holds in 1 of 8 readings (some)"
+    assert in_words(family.outcome) == "holds in 1 of 8 readings (some), undecided in 7"
+    assert in_words(pd.Series(["replicated"] * 3)) == "holds in 3 of 3 readings (all)"
+    assert in_words(pd.Series(["not replicated"] * 3)) == "holds in 0 of 3 readings (none)"
 
 
 def test_runs_that_are_missing_are_told():

@@ -88,16 +88,18 @@ class Claim:
 
 
 def in_words(outcomes: pd.Series) -> str:
-    """In how many readings a claim holds.
+    """In how many readings a claim holds, and in how many that is open.
 
     Examples
     --------
     >>> in_words(pd.Series(["replicated", "undecided"]))
-    'holds in 1 of 2 readings (some)'
+    'holds in 1 of 2 readings (some), undecided in 1'
     """
-    held, n = int((outcomes == "replicated").sum()), len(outcomes)
+    n = len(outcomes)
+    held, left = ((outcomes == name).sum() for name in ("replicated", "undecided"))
     share = "none" if held == 0 else "all" if held == n else "some"
-    return f"holds in {held} of {n} readings ({share})"
+    told = f"holds in {held} of {n} readings ({share})"
+    return f"{told}, undecided in {left}" if left else told
 
 
 def claims_table(table: pd.DataFrame) -> pd.DataFrame:

@@ -103,7 +103,7 @@ def differences(evidence: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """
     experiments = next(iter(evidence.values())).experiment.unique()
     figure, axes = plt.subplots(
-        1, len(experiments), figsize=(WIDTH, 1.1 + 0.42 * len(evidence)), sharey=True
+        1, len(experiments), figsize=(WIDTH, 1.1 + 0.42 * len(evidence)), sharex=True, sharey=True
     )
     for axis, experiment in zip(axes, experiments, strict=True):
         axis.axvline(0, color="black", linewidth=1)
