@@ -113,13 +113,12 @@ def claims_table(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row for each claim: claim, origin, criterion, verdict, evidence (a page of the book)
-        and test (the file that tests the criterion).
+        A row for each claim: claim, criterion, verdict, evidence (a page of the book) and test
+        (the file that tests the criterion).
     """
     return pd.DataFrame(
         {
-            "claim": f"{claim.name}. {claim.words}",
-            "origin": claim.origin,
+            "claim": f"{claim.name} ({claim.origin}). {claim.words}",
             "criterion": claim.criterion,
             "verdict": in_words(claim.over_family(table).outcome),
             "evidence": "05_three_experiments",
@@ -131,14 +130,11 @@ def claims_table(table: pd.DataFrame) -> pd.DataFrame:
 
 def claims_markdown(table: pd.DataFrame) -> str:
     """The rows of `claims_table` in Markdown, with links from the repository's root."""
-    lines = [
-        "| claim | origin | criterion | verdict | evidence | test |",
-        "|---|---|---|---|---|---|",
-    ]
+    lines = ["| claim | criterion | verdict | evidence | test |", "|---|---|---|---|---|"]
     for row in claims_table(table).itertuples():
         name = row.test.rpartition("/")[2]
         links = f"[chapter 5](book/{row.evidence}.ipynb) | [{name}]({row.test})"
-        lines.append(f"| {row.claim} | {row.origin} | {row.criterion} | {row.verdict} | {links} |")
+        lines.append(f"| {row.claim} | {row.criterion} | {row.verdict} | {links} |")
     return "\n".join(lines)
 
 
