@@ -362,11 +362,15 @@ def test_too_few_seeds_for_independent_runs():
     assert probability(table, ["c", "b", "a"], paired=True) == 1
 
 
-def test_prediction_interval_holds_one_more_run_in_95_percent():
-    draws = np.random.default_rng(0).lognormal(size=(20000, 41))
-    low, high = np.array([prediction_interval(row[:40]) for row in draws]).T
-    covered = ((low <= draws[:, 40]) & (draws[:, 40] <= high)).mean()
-    assert covered == pytest.approx(39 / 41, abs=0.005)
+@pytest.mark.parametrize(("n", "level"), [(40, 0.95), (10, 9 / 11)])
+def test_prediction_interval_holds_one_more_run_as_often_as_it_says(n, level):
+    draws = np.random.default_rng(0).lognormal(size=(20000, n + 1))
+    low, high = np.array([prediction_interval(row[:n], level) for row in draws]).T
+    covered = ((low <= draws[:, n]) & (draws[:, n] <= high)).mean()
+    assert covered == pytest.approx(1 - 2 / (n + 1), abs=0.01)
+
+
+def test_prediction_interval_takes_the_level_that_the_seeds_allow():
     assert prediction_interval(np.arange(80.0)) == (1.0, 78.0)
-    with pytest.raises(ValueError, match="38 values cannot bound"):
+    with pytest.raises(ValueError, match="38 values cannot bound 95 % of runs: give 39"):
         prediction_interval(range(38))

@@ -115,27 +115,35 @@ def mean_interval(values: ArrayLike, bounds: tuple[float, float] = (0.0, 1.0)) -
     return Estimate(values.mean(), lower + span * low, lower + span * high, n, span * sd)
 
 
-def prediction_interval(values: ArrayLike) -> tuple[float, float]:
-    r"""Range that holds one more run with a probability of 95 %, whatever the distribution.
+def prediction_interval(values: ArrayLike, level: float = LEVEL) -> tuple[float, float]:
+    r"""Range that holds one more run with a given probability, whatever the distribution.
 
     Between the k-th smallest and the k-th largest of n values lies one more with probability
-    :math:`1 - 2k / (n + 1)`. The largest k that keeps 95 % is taken: with 40 seeds k = 1, the
-    range from the worst to the best run, at 95.1 %.
+    :math:`1 - 2k / (n + 1)`. The largest k that keeps the level is taken: with 40 seeds and 95 %
+    k = 1, the range from the worst to the best run, at 95.1 %.
 
     Parameters
     ----------
     values
-        One value a seed, 39 or more.
+        One value a seed, 39 or more for 95 %.
+    level
+        The probability. Ten values reach 9/11, about 82 %.
 
     Examples
     --------
     >>> prediction_interval(range(40))
     (0.0, 39.0)
+    >>> prediction_interval(range(10), level=9 / 11)
+    (0.0, 9.0)
     """
     ordered = np.sort(np.asarray(values, dtype=float))
-    k = int((1 - LEVEL) / 2 * (len(ordered) + 1) + 1e-9)
+    k = int((1 - level) / 2 * (len(ordered) + 1) + 1e-9)
     if k < 1:
-        raise ValueError(f"{len(ordered)} values cannot bound 95 % of runs: give 39 or more")
+        needed = np.ceil(2 / (1 - level) - 1 - 1e-9)
+        raise ValueError(
+            f"{len(ordered)} values cannot bound {100 * level:.0f} % of runs: give {needed:.0f} "
+            "or more"
+        )
     return float(ordered[k - 1]), float(ordered[-k])
 
 

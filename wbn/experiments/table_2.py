@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from wbn.experiments.results import prediction_interval, summarize
+from wbn.experiments.results import LEVEL, prediction_interval, summarize
 
 METRICS = ("accuracy_minority", "accuracy_majority", "accuracy_overall")
 
@@ -70,14 +70,16 @@ def half_width(printed: str) -> float:
     return 0.5 * 10.0 ** -len(printed.partition(".")[2])
 
 
-def among_single_runs(table: pd.DataFrame) -> pd.DataFrame:
-    """Each accuracy of Table 2 against what 95 % of single runs give, in percent.
+def among_single_runs(table: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
+    """Each accuracy of Table 2 against what most single runs give, in percent.
 
     Parameters
     ----------
     table
         Rows of ``run`` or ``sweep`` at one epoch, with one protocol for each experiment and
-        method, and 39 seeds or more.
+        method, and seeds enough for the level: 39 for 95 %.
+    level
+        Of :func:`prediction_interval`.
 
     Returns
     -------
@@ -90,7 +92,7 @@ def among_single_runs(table: pd.DataFrame) -> pd.DataFrame:
     for cell in TABLE_2.to_dict("records"):
         mine = (table.experiment == cell["experiment"]) & (table.method == cell["method"])
         runs = 100 * table.loc[mine, cell["metric"]]
-        low, high = prediction_interval(runs)
+        low, high = prediction_interval(runs, level)
         paper, half = float(cell["paper"]), half_width(cell["paper"])
         inside = low <= paper + half and paper - half <= high
         rows.append(cell | {"low": low, "high": high, "n": len(runs), "inside": inside})
