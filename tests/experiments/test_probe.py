@@ -1,44 +1,51 @@
 """Test images among training images, under either weight."""
 
-import pandas as pd
 import pytest
 
-from wbn.experiments.probe import taken_for_minority
-from wbn.experiments.protocol import Protocol
-from wbn.experiments.training import Trainer
+from wbn.experiments.probe import logits_among_training_images
+from wbn.experiments.protocol import PROBES, Protocol
+from wbn.experiments.training import Trainer, run
 
 
-def trained(method, **changes):
-    protocol = Protocol.paper("iii", method, **changes).resolved()
-    trainer = Trainer(protocol, seeds=[0, 1])
-    for _ in range(5):
-        trainer.train_epoch()
-    return trainer
-
-
-def shares(trainer):
-    return {w: taken_for_minority(trainer, w, every=50) for w in ("minority", "majority")}
+def shares_of_majority_weight(method):
+    """Both classes' accuracies under either weight, of one seed after five epochs."""
+    protocol = Protocol.paper("iii", method, epochs=5, eval_epochs=(5,), inference=PROBES)
+    table = run(protocol, seeds=[0], progress=False).set_index("inference")
+    return (table.loc[probe, ["accuracy_minority", "accuracy_majority"]] for probe in PROBES)
 
 
 def test_standard_bn_does_not_see_the_weight():
-    found = shares(trained("wlf_sbn"))
-    pd.testing.assert_frame_equal(found["minority"], found["majority"])
-    assert found["minority"].minority.gt(0.5).all()
-    assert found["minority"].majority.lt(0.5).all()
+    heavy, light = shares_of_majority_weight("wlf_sbn")
+    assert heavy.equals(light)
+    assert heavy.min() > 0.8
 
 
 def test_weighted_bn_does():
-    found = shares(trained("wlf_wbn"))
-    assert found["minority"].majority.gt(found["majority"].majority).all()
+    heavy, light = shares_of_majority_weight("wlf_wbn")
+    assert heavy.accuracy_minority > light.accuracy_minority
+    assert heavy.accuracy_majority < light.accuracy_majority
 
 
+@pytest.mark.parametrize("fold", [{}, {"evaluate_on": "validation"}])
 @pytest.mark.parametrize(("size", "minority"), [(100, 1), (500, 3)])
-def test_batches_are_composed_as_in_training(size, minority, monkeypatch):
-    trainer = trained("wlf_wbn", batch_size=size, last_batch="drop")
-    seen = []
-    forward = trainer.network.forward
-    monkeypatch.setattr(trainer.network, "forward", lambda x, w: seen.append(w) or forward(x, w))
-    for weigh_as, heavy in (("minority", minority), ("majority", minority - 1)):
-        taken_for_minority(trainer, weigh_as, every=1000)
-        assert seen[-1].shape == (2, size, 1)
-        assert (seen[-1] == trainer.data.weights.max()).sum(1).flatten().tolist() == [heavy] * 2
+def test_batches_are_composed_as_in_training(size, minority, fold, monkeypatch):
+    trainer = Trainer(Protocol.paper("iii", "wlf_wbn", batch_size=size, **fold).resolved(), [0, 1])
+    data, network, seen = trainer.data, trainer.network, []
+    forward, least, most = network.forward, data.weights.min(), data.weights.max()
+    monkeypatch.setattr(network, "forward", lambda x, w: seen.append((x, w)) or forward(x, w))
+    data.eval_images = data.eval_images[:, :2]
+    for weight, heavy in ((most, minority), (least, minority - 1)):
+        logits = logits_among_training_images(network, data, size, weight)
+        assert logits.shape == (2, 2, 2)
+        (image, first), (_, second) = seen[-2:]
+        assert image.shape[:2] == (2, size)
+        assert image[:, 0].equal(data.eval_images[:, 0])
+        assert (first == most).sum(1).flatten().tolist() == [heavy] * 2
+        assert (second == most).sum(1).flatten().tolist() == [heavy] * 2
+    assert seen[0][0].equal(seen[2][0])  # the rest of the batch does not depend on the weight
+    assert not seen[0][0][:, 1:].equal(seen[1][0][:, 1:])
+
+
+def test_a_plain_loss_has_no_weights_to_probe():
+    with pytest.raises(ValueError, match="need a weighted loss"):
+        Protocol.paper("iii", "lf_sbn", inference="minority_weight")

@@ -2,67 +2,56 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import torch
 from torch import Tensor
 
+from wbn.experiments.block import Block
+from wbn.experiments.convolution import ConvolutionalNetwork
 from wbn.experiments.data import stream
-from wbn.experiments.training import Trainer
+from wbn.experiments.network import Network
 
 
 @torch.no_grad()
-def taken_for_minority(trainer: Trainer, weigh_as: str, every: int = 1) -> pd.DataFrame:
-    """Share of test images taken for the minority, each in a mini-batch with training images.
+def logits_among_training_images(
+    network: Network | ConvolutionalNetwork, data: Block, batch_size: int, weight: Tensor
+) -> Tensor:
+    """Logits of each evaluated image in a mini-batch with training images.
 
-    A test image takes the place of a minority image in a mini-batch that is otherwise composed
-    as in training, and the network normalizes this batch with its own statistics, as it does in
-    training. The image carries the weight of one of the classes, whichever its own is. Everything
-    else is the same for both weights: the network, the image and the rest of its batch.
+    The image takes the place of a minority image in a mini-batch that is otherwise composed as
+    in training, and the network normalizes this batch with its own statistics, as it does in
+    training. The rest of an image's batch is the same whatever the weight.
 
     Parameters
     ----------
-    trainer
-        Networks of an experiment with two classes and weights, trained for some epochs.
-    weigh_as
-        "minority" or "majority".
-    every
-        Take every so many-th test image.
+    network, data
+        Several seeds, and what they were trained on.
+    batch_size
+        That of training.
+    weight
+        What the image weighs, whichever its class.
 
     Returns
     -------
-    pandas.DataFrame
-        A row for each seed: the shares of `minority` and `majority` test images.
+    Tensor
+        Shape (S, T, K).
     """
-    data, network = trainer.data, trainer.network
-    heavy = {"minority": data.weights.max(), "majority": data.weights.min()}
-    generator, seeds = stream(0, "probe"), len(trainer.seeds)
-    images, labels = data.eval_images[:, ::every], data.eval_labels[0, ::every]
-    answers = torch.empty(seeds, len(labels), dtype=torch.bool)
-    for place, image in enumerate(images.unbind(1)):
-        rest, weights = _companions(trainer, generator)
-        own = heavy[weigh_as].expand(seeds, 1, 1)
-        logits = network.forward(torch.cat([image[:, None], rest], 1), torch.cat([own, weights], 1))
-        answers[:, place] = logits[:, 0].argmax(-1) == data.minority
-    minority = labels == data.minority
-    return pd.DataFrame({
-        "seed": trainer.seeds,
-        "minority": answers[:, minority].double().mean(1).numpy(),
-        "majority": answers[:, ~minority].double().mean(1).numpy(),
-    })  # fmt: skip
+    generator, own = stream(0, "probe"), weight.expand(len(data.rows), 1, 1)
+    logits = []
+    for image in data.eval_images.split(1, dim=1):
+        images, _, weights = data.batch(_companions(data, batch_size, generator))
+        batch = network.forward(torch.cat([image, images], 1), torch.cat([own, weights], 1))
+        logits.append(batch[:, :1])
+    return torch.cat(logits, 1)
 
 
-def _companions(trainer: Trainer, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Images and weights of the rest of a mini-batch, as many of the minority as in training."""
-    data, size = trainer.data, trainer.protocol.batch_size
+def _companions(data: Block, batch_size: int, generator: torch.Generator) -> Tensor:
+    """Places of the rest of a mini-batch, with as many of the minority as are to be expected."""
     minority = data.labels == data.minority
-    n, n_minority = minority.shape[1], int(minority[0].sum())
-    expected = max(1, round(size * n_minority / n))
-    drawn = [
-        torch.randint(population, (number,), generator=generator)
-        for population, number in ((n_minority, expected - 1), (n - n_minority, size - expected))
-    ]
-    # Rows of each class have the same places in every seed's training set.
-    members = [mask[0].nonzero().squeeze(1) for mask in (minority, ~minority)]
-    index = torch.cat([places[d] for places, d in zip(members, drawn, strict=True)])
-    images, _, weights = data.batch(index.expand(len(trainer.seeds), -1))
-    return images, weights
+    seeds, n = minority.shape
+    few = int(minority[0].sum())
+    expected = max(1, round(batch_size * few / n))
+    chosen = []
+    for mask, number in ((minority, expected - 1), (~minority, batch_size - expected)):
+        members = mask.nonzero()[:, 1].view(seeds, -1)
+        chosen.append(members[:, torch.randint(members.shape[1], (number,), generator=generator)])
+    return torch.cat(chosen, 1)

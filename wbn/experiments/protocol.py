@@ -15,6 +15,7 @@ from wbn.experiments.data import EXPERIMENTS, LONG_TAILED
 METHODS = {"lf_sbn": "LF+sBN", "wlf_sbn": "WLF+sBN", "wlf_wbn": "WLF+WBN"}
 NORMS = ("standard", "weighted", "none")
 INFERENCE = ("batch_average", "last_epoch", "moving_average", "pooled", "evaluation_set")
+PROBES = ("minority_weight", "majority_weight")
 FOLDS = 5
 # The declared family of readings of what the paper leaves open, the reference first.
 FAMILY = tuple(
@@ -101,7 +102,8 @@ class Protocol:
         while training, "moving_average" is torch's, with `momentum`, "pooled" takes the whole
         training set as one batch. "evaluation_set" takes the set that is evaluated as one batch,
         without weights, as a network does that was left in training mode: not what the paper
-        says.
+        says. "minority_weight" and "majority_weight" are no inference but probes: each image
+        stands in a mini-batch of training images, with the weight of that class.
     eval_epochs
         *Every epoch is our reading.*
     evaluate_on, fold
@@ -171,7 +173,7 @@ class Protocol:
             "eps": self.eps >= 0,
             "momentum": 0 < self.momentum <= 1,
             "fold": self.fold in range(FOLDS),
-            "inference": self.inference and set(self.inference) <= set(INFERENCE),
+            "inference": self.inference and set(self.inference) <= {*INFERENCE, *PROBES},
             "eval_epochs": self.eval_epochs is None
             or (self.eval_epochs and set(self.eval_epochs) <= set(range(1, self.epochs + 1))),
             "beta": self.beta is None or 0 <= self.beta <= 1,
@@ -187,6 +189,11 @@ class Protocol:
             )
         if self.method == "lf_sbn" and self.weighting not in (None, "uniform"):
             raise ValueError("lf_sbn is the plain loss: its weighting can only be 'uniform'")
+        plain = self.method == "lf_sbn" or self.weighting == "uniform"
+        if plain and set(self.inference) & set(PROBES):
+            raise ValueError(
+                f"inference is {self.inference}: {' and '.join(PROBES)} need a weighted loss"
+            )
         if self.network == "conv" and self.hidden != _default("hidden"):
             raise ValueError(
                 f"network is 'conv' and hidden is {self.hidden}: its sizes are fixed, leave "

@@ -29,7 +29,7 @@ from wbn.experiments.training import THREADS
 SOURCES = (
     "checks", "context", "core", "functional", "layers", "loss", "weights",
     "experiments/block", "experiments/convolution", "experiments/data", "experiments/evaluation",
-    "experiments/network", "experiments/protocol", "experiments/training",
+    "experiments/network", "experiments/probe", "experiments/protocol", "experiments/training",
 )  # fmt: skip
 UNIT_NAME = re.compile(r"\w+_[0-9a-f]{12}_\d+(-\d+(-[0-9a-f]{6})?)?")
 TEXT = ("protocol", "experiment", "method", "inference", "evaluated_on")

@@ -17,7 +17,8 @@ from wbn.experiments.block import Block, batch_orders, cut_batches
 from wbn.experiments.convolution import ConvolutionalNetwork
 from wbn.experiments.evaluation import InferenceStatistics, evaluate
 from wbn.experiments.network import Network
-from wbn.experiments.protocol import Protocol
+from wbn.experiments.probe import logits_among_training_images
+from wbn.experiments.protocol import PROBES, Protocol
 from wbn.loss import weighted_cross_entropy
 
 SEED_BLOCK = 10  # replicas that train together
@@ -136,9 +137,16 @@ class Trainer:
 
     def evaluate(self, inference: str) -> pd.DataFrame:
         """A row of scores for each seed, with one kind of inference statistics."""
-        statistics = self.statistics.get(inference, self.data, self.batches)
-        logits = self.network.infer(self.data.eval_images, statistics)
-        return pd.DataFrame({"seed": self.seeds, **evaluate(logits, self.data)})
+        data, network = self.data, self.network
+        if inference in PROBES:
+            heavy = inference == "minority_weight"
+            weight = data.weights.max() if heavy else data.weights.min()
+            size = self.protocol.batch_size
+            logits = logits_among_training_images(network, data, size, weight)
+        else:
+            statistics = self.statistics.get(inference, data, self.batches)
+            logits = network.infer(data.eval_images, statistics)
+        return pd.DataFrame({"seed": self.seeds, **evaluate(logits, data)})
 
 
 def _run_block(protocol: Protocol, seeds: list[int], bar: tqdm) -> pd.DataFrame:
