@@ -5,7 +5,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wbn.experiments.figures import differences, heat_map, margins, single_runs, trajectories
+from wbn.experiments.figures import (
+    chances,
+    differences,
+    heat_map,
+    margins,
+    single_runs,
+    trajectories,
+)
 from wbn.experiments.protocol import METHODS
 from wbn.experiments.results import paired_difference, summarize
 from wbn.experiments.table_2 import TABLE_2
@@ -87,3 +94,19 @@ def test_heat_map_prints_points_and_marks_clear_changes():
     ]
     assert right.texts[0].get_text() == "\u221230"
     assert right.texts[0].get_color() == "white"
+
+
+def test_chances_draw_every_point_in_the_row_of_its_kind():
+    fits = pd.DataFrame({
+        "inference": ["pooled", "pooled", "evaluation_set"],
+        "output_norm": ["on", "none", "none"],
+        "chance": [0.1, 0.2, 0.9],
+    })  # fmt: skip
+    (axis,) = chances(fits).axes
+    on, none = ([offset.tolist() for offset in dots.get_offsets()] for dots in axis.collections)
+    assert on == [[pytest.approx(10), pytest.approx(0, abs=0.3)]]
+    assert none == [
+        [pytest.approx(20), pytest.approx(0, abs=0.3)],
+        [pytest.approx(90), pytest.approx(1, abs=0.3)],
+    ]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["pooled", "evaluation set"]

@@ -190,3 +190,27 @@ def heat_map(cells: pd.DataFrame, limit: float) -> Figure:
         axis.spines[:].set_visible(False)
     axes[0, 0].set_yticks(range(len(rows)), rows)
     return figure
+
+
+def chances(fits: pd.DataFrame) -> Figure:
+    """A dot for each point of a design and epoch: how likely single runs rank as Table 2 does.
+
+    Parameters
+    ----------
+    fits
+        Of `wbn.experiments.study.table_2_at_points`.
+    """
+    kinds = list(fits.inference.unique())
+    figure, axis = plt.subplots(figsize=(WIDTH, 1.1 + 0.45 * len(kinds)))
+    marks = {"on": ("o", MAJORITY, "with output BN"), "none": ("D", MINORITY, "without")}
+    for output, (marker, color, label) in marks.items():
+        mine = fits[fits.output_norm == output]
+        jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(mine))
+        rows = mine.inference.map(kinds.index) + jitter
+        axis.scatter(100 * mine.chance, rows, s=16, marker=marker, color=color, alpha=0.6,
+                     label=label)  # fmt: skip
+    axis.set_yticks(range(len(kinds)), [kind.replace("_", " ") for kind in kinds])
+    axis.set_ylim(len(kinds) - 0.5, -0.5)
+    axis.set_xlabel("chance that single runs show the paper's ranking (%)")
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure

@@ -22,6 +22,28 @@ LEVELS = {
     "last_batch": ("keep", "drop"),
     "correction": ("frequency", "reliability", "none"),
 }
+# What changes against the reference reading, in few words: factors, then what is read off the
+# same networks.
+LABELS = {
+    ("learning_rate", 3e-4): "rate 0.0003",
+    ("learning_rate", 1e-2): "rate 0.01",
+    ("learning_rate", 3e-2): "rate 0.03",
+    ("loss_normalizer", "dataset"): "loss: data set",
+    ("output_norm", "none"): "no output BN",
+    ("batch_order", "fixed"): "fixed order",
+    ("batch_order", "replacement"): "replacement",
+    ("last_batch", "drop"): "drop last",
+    ("correction", "reliability"): "reliability",
+    ("correction", "none"): "no correction",
+    ("inference", "last_epoch"): "last epoch's",
+    ("inference", "moving_average"): "moving average",
+    ("inference", "pooled"): "pooled",
+    ("inference", "evaluation_set"): "test set's",
+    ("epoch", 1): "epoch 1",
+    ("epoch", 3): "epoch 3",
+    ("epoch", 10): "epoch 10",
+    ("epoch", 30): "epoch 30",
+}
 SUSPECTS = ("learning_rate", "loss_normalizer", "output_norm")
 PAIRS = tuple(itertools.combinations(SUSPECTS, 2))
 FITTED = (-2.0, 2.0)  # what a difference of fitted accuracies cannot exceed, in practice
