@@ -1,0 +1,84 @@
+"""Figures of the comparison on long-tailed data, 5 inches wide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from wbn.experiments.data import LONG_TAILED
+from wbn.experiments.figures import MARKERS, WIDTH
+from wbn.experiments.long_tail import ARMS
+from wbn.plots import METHOD_COLORS
+
+OTHERS = {"sampler": ("#CC79A7", "D", "-."), "logit adj.": ("black", "v", ":")}
+
+
+def arm_style(arm: str) -> dict:
+    """Color, marker and line of an arm: the method's, dashed and hollow for inverse frequency."""
+    method, beta, *_ = ARMS[arm]
+    color, marker, line = OTHERS.get(arm, (METHOD_COLORS[method], MARKERS[method], "-"))
+    style = {"color": color, "marker": marker, "linestyle": line, "markersize": 5}
+    return style | ({"linestyle": "--", "markerfacecolor": "white"} if beta == 1 else {})
+
+
+def against_ratio(rows: pd.DataFrame, title: str) -> Figure:
+    """A mean against the imbalance ratio, a line for each arm, with 95 % intervals.
+
+    Parameters
+    ----------
+    rows
+        Of `wbn.experiments.results.summarize` or ``paired_difference``, one for each experiment
+        and arm, the arm in the column method.
+    title
+        What the vertical axis shows.
+    """
+    figure, axis = plt.subplots(figsize=(WIDTH, 3.8))
+    arms = [arm for arm in ARMS if arm in set(rows.method)]
+    for place, arm in enumerate(arms):
+        line = rows[rows.method == arm].set_index("experiment").reindex(LONG_TAILED).dropna()
+        aside = 1.03 ** (place - (len(arms) - 1) / 2)  # intervals stand side by side
+        reach = 100 * np.stack([line["mean"] - line.low, line.high - line["mean"]])
+        axis.errorbar(
+            [LONG_TAILED[e] * aside for e in line.index], 100 * line["mean"], yerr=reach,
+            label=arm, linewidth=1.3, **arm_style(arm),
+        )  # fmt: skip
+    axis.set_xscale("log")
+    axis.set_xticks(list(LONG_TAILED.values()), list(LONG_TAILED.values()))
+    axis.minorticks_off()
+    axis.set_xlabel("images of the largest class for one of the smallest")
+    axis.set_ylabel(title)
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
+
+
+def by_class_size(panels: Mapping[str, pd.DataFrame], counts: Sequence[int]) -> Figure:
+    """Accuracy of each class, the classes in order of their size, a line for each arm.
+
+    Parameters
+    ----------
+    panels
+        For each title, rows of `wbn.experiments.results.summarize` of one experiment, one for
+        each class and arm.
+    counts
+        Training images of each class.
+    """
+    figure, axes = plt.subplots(
+        len(panels), 1, figsize=(WIDTH, 1.1 + 2.1 * len(panels)), sharex=True, squeeze=False
+    )
+    for axis, (title, rows) in zip(axes[:, 0], panels.items(), strict=True):
+        for arm in ARMS:
+            mine = rows[rows.method == arm].set_index("metric")
+            if len(mine):
+                means = mine.loc[[f"accuracy_{k}" for k in range(len(counts))], "mean"]
+                axis.plot(100 * means.to_numpy(), label=arm, linewidth=1.3, **arm_style(arm))
+        axis.set_title(title)
+        axis.set_ylabel("accuracy (%)")
+    axes[-1, 0].set_xticks(range(len(counts)), [f"{k}\n{n}" for k, n in enumerate(counts)])
+    axes[-1, 0].tick_params(axis="x", labelsize=9)
+    axes[-1, 0].set_xlabel("digit, and its training images")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
