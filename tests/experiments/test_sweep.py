@@ -17,7 +17,7 @@ from wbn.experiments import Protocol
 from wbn.experiments.store import DamagedPart, Store, Unit, origin, source_hash
 from wbn.experiments.sweep import OlderSources, SweepError, plan_units, sweep
 from wbn.experiments.training import run
-from wbn.experiments.verify import agreement, reproduce, verify
+from wbn.experiments.verify import agreement, reproduce, spot_check, verify
 
 PROTOCOLS = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf_wbn")]
 SCRIPT = """
@@ -175,6 +175,7 @@ def test_two_processes_share_a_store(command, tmp_path):
 def test_verify_finds_the_same_bits_and_a_changed_number(copy):
     honest = verify(copy, sample=2, seed=0)
     assert honest.verdict.tolist() == ["identical", "identical"]
+    assert spot_check(copy, sample=2) == "2 of 2 blocks of seeds reproduced"
     assert verify(copy, sample=2, seed=0, max_seconds=0.0).empty
     store = Store(copy)
     for unit in plan_units(PROTOCOLS, range(12)):
@@ -183,6 +184,7 @@ def test_verify_finds_the_same_bits_and_a_changed_number(copy):
             unit, table.assign(accuracy_minority=table.accuracy_minority * 0.9), origin(0.1)
         )
     assert set(verify(copy, sample=4, seed=0).verdict) == {"disagrees"}
+    assert spot_check(copy) == "0 of 1 blocks of seeds reproduced"
 
 
 def test_verify_names_damage(copy):

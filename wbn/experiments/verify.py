@@ -92,6 +92,12 @@ def verify(
     return pd.DataFrame(rows, columns=["unit", "seconds", "verdict"])
 
 
+def spot_check(store: Store | Path | str, sample: int = 1, seed: int = 2019) -> str:
+    """`verify` in words, for chapters: "1 of 1 blocks of seeds reproduced"."""
+    again = verify(store, sample, seed)
+    return f"{again.verdict.isin(REPRODUCED).sum()} of {sample} blocks of seeds reproduced"
+
+
 def reproduce(
     store: Store | Path | str, fresh: Store | Path | str, executor: object = None
 ) -> pd.DataFrame:
