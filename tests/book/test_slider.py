@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from moving import findings_with_open_table, readout, without_scripts
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from test_pages import open_page
@@ -48,7 +49,7 @@ def computed(x, minority, weight):
 def assert_readout(browser, weight):
     x, minority, _, _ = drawn(browser)
     mean, size = computed(x, minority, weight)
-    assert browser.find_element(By.CSS_SELECTOR, f"{FIGURE} output").text == (
+    assert readout(browser, FIGURE) == (
         f"With a weight of {weight}, BN's mean is {x.mean():.2f} and WBN's mean is {mean:.2f}; "
         f"the effective sample size is {size:.2f} of {len(x)}."
     )
@@ -80,18 +81,11 @@ def test_it_has_a_label_and_is_large_enough_to_touch(slider):
 
 def test_moved_and_with_its_table_open_it_passes_axe(browser, slider, axe):
     slider.send_keys(Keys.END)
-    browser.find_element(By.CSS_SELECTOR, f"{FIGURE} summary").send_keys(Keys.ENTER)
-    assert browser.find_element(By.CSS_SELECTOR, f"{FIGURE} table").is_displayed()
-    browser.execute_script(axe)
-    found = browser.execute_async_script("axe.run(arguments[0]).then(arguments[1])", FIGURE)
-    assert [(v["id"], v["nodes"]) for v in found["violations"]] == []
+    assert findings_with_open_table(browser, FIGURE, axe) == []
 
 
 def test_without_scripts_the_first_state_is_complete(browser, served):
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
+    with without_scripts(browser):
         browser.get(f"{served}/{PAGE}.html")
         assert not browser.find_element(By.CSS_SELECTOR, f"{FIGURE} input").is_displayed()
         assert_readout(browser, 132)
-    finally:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from wbn.experiments.figures import (
-    chances,
+    beta_curves,
     differences,
     heat_map,
     margins,
@@ -96,17 +96,26 @@ def test_heat_map_prints_points_and_marks_clear_changes():
     assert right.texts[0].get_color() == "white"
 
 
-def test_chances_draw_every_point_in_the_row_of_its_kind():
-    fits = pd.DataFrame({
-        "inference": ["pooled", "pooled", "evaluation_set"],
-        "output_norm": ["on", "none", "none"],
-        "chance": [0.1, 0.2, 0.9],
-    })  # fmt: skip
-    (axis,) = chances(fits).axes
-    on, none = ([offset.tolist() for offset in dots.get_offsets()] for dots in axis.collections)
-    assert on == [[pytest.approx(10), pytest.approx(0, abs=0.3)]]
-    assert none == [
-        [pytest.approx(20), pytest.approx(0, abs=0.3)],
-        [pytest.approx(90), pytest.approx(1, abs=0.3)],
-    ]
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["pooled", "evaluation set"]
+def test_beta_curves_draw_percent_against_powers_of_ten_and_both_ends():
+    means = pd.DataFrame(
+        {"experiment": e, "reading": r, "method": m, "beta": b, "mean": v, "low": v - 0.1,
+         "high": v + 0.05}
+        for e in ("i", "iii")
+        for r in ("reference", "other")
+        for m in ("wlf_sbn", "wlf_wbn")
+        for b, v in ((1.0, 0.5), (0.0, 0.8), (0.99999, 0.7 if m == "wlf_wbn" else 0.6))
+    )  # fmt: skip
+    figure = beta_curves(means, "balanced accuracy")
+    assert len(figure.axes) == 4
+    last = figure.axes[3]
+    drawn = [np.round(line.get_xydata(), 6).tolist() for line in last.lines]
+    assert drawn == [
+        [[0, 80], [5, 60]], [[5, 60], [6, 50]],  # standard BN, up to the break and beyond
+        [[0, 80], [5, 70]], [[5, 70], [6, 50]],
+    ]  # fmt: skip
+    band = last.collections[1].get_paths()[0].vertices
+    assert [band[:, 1].min(), band[:, 1].max()] == pytest.approx([40, 85])
+    ticks = [tick.get_text() for tick in figure.axes[2].get_xticklabels()]
+    assert ticks == ["1", "", "$10^{-2}$", "", "$10^{-4}$", "", "0"]
+    labels = figure.axes[0].get_legend_handles_labels()[1]
+    assert labels == ["WLF+sBN", "WLF+WBN"]

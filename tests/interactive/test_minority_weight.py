@@ -1,4 +1,4 @@
-"""Interactive figures before any script runs: what is drawn is what the package computes."""
+"""The slider over the minority weight, before any script runs, shows what wbn computes."""
 
 import re
 
@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from wbn import effective_sample_size, weighted_moments
-from wbn.interactive import CORNER, RADIUS, minority_weight_slider
+from wbn.interactive import minority_weight_slider
+from wbn.interactive.minority_weight import RADIUS
 
 
 @pytest.fixture
@@ -70,7 +71,8 @@ def test_area_is_weight(batch):
     assert len(re.findall('class="point majority"', page)) == (~batch[1]).sum()
     scales = re.findall(r'class="point minority".*?scale\((.*?)\)', page)
     assert len(scales) == batch[1].sum()
-    diamond, circle = 2 * (CORNER * float(scales[0])) ** 2, torch.pi * RADIUS**2
+    corner = float(re.search(r'class="point minority".*?d="M0-(.*?)L', page)[1])
+    diamond, circle = 2 * (corner * float(scales[0])) ** 2, torch.pi * RADIUS**2
     assert diamond / circle == pytest.approx(20, rel=1e-3)
 
 

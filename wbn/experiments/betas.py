@@ -1,0 +1,177 @@
+"""What a sweep over the beta of class-balanced weights says: means, contrasts, a choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from wbn.experiments.results import METRIC_COLUMNS, mean_interval
+
+KEYS = ["experiment", "inference", "evaluated_on", "epoch"]
+# Steps of beta whose contrasts are told, fixed before the runs: a beta and its baseline.
+STEPS = {"0 to 0.99": (0.99, 0.0), "0 to 0.999": (0.999, 0.0), "0 to 1": (1.0, 0.0)}
+
+
+def by_reading(table: pd.DataFrame) -> pd.DataFrame:
+    """Runs with a column ``reading``: "reference", "dataset normalizer" or "hidden only".
+
+    In the third reading WBN has weights in the hidden normalization only. For standard BN that
+    is the reference, whose runs it repeats, so that each reading has both methods.
+
+    Parameters
+    ----------
+    table
+        Rows of ``sweep`` with the columns ``loss_normalizer`` and ``output_norm``.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"method": ["wlf_sbn", "wlf_wbn", "wlf_wbn"]})
+    >>> table["output_norm"] = ["standard", "weighted", "standard"]
+    >>> table["loss_normalizer"] = "batch"
+    >>> by_reading(table)[["reading", "method"]].values.tolist()
+    [['reference', 'wlf_sbn'], ['reference', 'wlf_wbn'], ['hidden only', 'wlf_sbn'], \
+['hidden only', 'wlf_wbn']]
+    """
+    hidden = (table["method"] == "wlf_wbn") & (table["output_norm"] == "standard")
+    dataset = table["loss_normalizer"] == "dataset"
+    reference = table[~hidden & ~dataset]
+    parts = {
+        "reference": reference,
+        "dataset normalizer": table[dataset & ~hidden],
+        "hidden only": pd.concat([reference[reference["method"] == "wlf_sbn"], table[hidden]]),
+    }
+    named = [part.assign(reading=name) for name, part in parts.items()]
+    return pd.concat(named, ignore_index=True)
+
+
+def beta_means(table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    r"""Mean :math:`\frac{1}{n} \sum_s x_s` over seeds for each beta, with its 95 % interval.
+
+    Parameters
+    ----------
+    table
+        Rows of `by_reading` at one epoch, with one kind of inference and a column ``beta``.
+    metric
+        A column.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each experiment, reading, method and beta, with mean, low, high, n and sd.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"seed": [0, 1], "beta": 0.9, "accuracy_overall": [0.8, 0.9]})
+    >>> table[["experiment", "reading", "method"]] = ["i", "reference", "wlf_wbn"]
+    >>> beta_means(table, "accuracy_overall")[["beta", "mean", "n"]].round(2).values.tolist()
+    [[0.9, 0.85, 2.0]]
+    """
+    keys = ["experiment", "reading", "method", "beta"]
+    if table.duplicated([*keys, "seed"]).any():
+        raise ValueError("the table has several rows for one run: select one epoch and inference")
+    return pd.DataFrame(
+        dict(zip(keys, key, strict=True)) | mean_interval(runs[metric])._asdict()
+        for key, runs in table.groupby(keys, sort=False)
+    )
+
+
+def contrasts(
+    table: pd.DataFrame, beta: float, baseline: float, by: Sequence[str] = ()
+) -> pd.DataFrame:
+    r"""Mean :math:`\frac{1}{n} \sum_s (x_s^\beta - x_s^\mathrm{baseline})`, for each method.
+
+    Runs of one seed are compared, as in :func:`wbn.experiments.results.paired_difference`. A
+    third row has the difference of the two, what the step in beta does under WBN minus what it
+    does under standard BN. Both betas are to be declared in advance: between the best and the
+    worst of many, the interval would not hold what it promises.
+
+    Parameters
+    ----------
+    table
+        Rows of ``sweep`` with a column ``beta``, of the methods "wlf_sbn" and "wlf_wbn", which
+        have the same seeds.
+    beta, baseline
+        Positive means favor the first.
+    by
+        Columns that tell protocols apart beyond method and beta.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each experiment, inference, evaluated_on, epoch, `by`, metric and contrast
+        ("wlf_sbn", "wlf_wbn" or "difference"), with mean, low, high, n and sd.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"seed": [0, 1] * 4, "beta": [0, 0, 1, 1] * 2})
+    >>> table["method"] = ["wlf_sbn"] * 4 + ["wlf_wbn"] * 4
+    >>> table["accuracy_overall"] = [0.8, 0.8, 0.9, 0.9, 0.8, 0.8, 0.6, 0.6]
+    >>> table[["experiment", "inference", "evaluated_on", "epoch"]] = ["i", "pooled", "test", 20]
+    >>> contrasts(table, beta=1, baseline=0)[["contrast", "mean"]].round(2).values.tolist()
+    [['wlf_sbn', 0.1], ['wlf_wbn', -0.2], ['difference', -0.3]]
+    """
+    groups = [*KEYS, *by, "metric"]
+    runs = table[table["beta"].isin([beta, baseline])]
+    metrics = list(table.filter(regex=METRIC_COLUMNS))
+    long = runs.melt([*KEYS, *by, "method", "beta", "seed"], metrics, var_name="metric")
+    wide = long.pivot(index=[*groups, "seed"], columns=["method", "beta"], values="value")
+    if wide.isna().any(axis=None):
+        raise ValueError(
+            f"not every seed has both methods with beta {beta} and {baseline}: "
+            f"{wide[wide.isna().any(axis=1)].index[0]} lacks one"
+        )
+    steps = {m: wide[m, beta] - wide[m, baseline] for m in ("wlf_sbn", "wlf_wbn")}
+    rows = []
+    for name, values in {**steps, "difference": steps["wlf_wbn"] - steps["wlf_sbn"]}.items():
+        bounds = (-2.0, 2.0) if name == "difference" else (-1.0, 1.0)
+        for key, seeds in values.groupby(level=groups, sort=False):
+            named = dict(zip(groups, key, strict=True)) | {"contrast": name}
+            rows.append(named | mean_interval(seeds, bounds)._asdict())
+    return pd.DataFrame(rows).sort_values(groups, kind="stable", ignore_index=True)
+
+
+def chosen_betas(folds: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> pd.DataFrame:
+    r"""The :math:`\arg\max_\beta` of a metric's mean over validation folds and seeds.
+
+    Of betas with equal means the smallest is taken, which weights least.
+
+    Parameters
+    ----------
+    folds
+        Rows of ``sweep`` at one epoch, evaluated on validation folds, with the columns
+        ``beta`` and ``fold``: every beta with the same folds and seeds.
+    metric
+        A column.
+    by
+        Columns beyond experiment, method and inference for each of whose values to choose;
+        "seed" gives each seed a choice of its own.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each experiment, method, inference and `by`, with the chosen ``beta``, the
+        ``validation`` mean, and in ``tied`` how many betas share it.
+
+    Examples
+    --------
+    >>> folds = pd.DataFrame({"beta": [0, 0, 0.9, 0.9], "fold": [0, 1] * 2, "seed": 0})
+    >>> folds["accuracy_balanced"] = [0.7, 0.8, 0.9, 0.8]
+    >>> folds[["experiment", "method", "inference"]] = ["i", "wlf_wbn", "pooled"]
+    >>> chosen_betas(folds, "accuracy_balanced")[["beta", "validation", "tied"]].round(2)
+       beta  validation  tied
+    0   0.9        0.85     1
+    """
+    groups = ["experiment", "method", "inference", *by]
+    sizes = folds.groupby([*groups, "beta"], sort=False).size().groupby(level=groups)
+    repeated = folds.duplicated([*groups, "beta", "seed", "fold"]).any()
+    if repeated or (sizes.nunique() > 1).any():
+        raise ValueError(
+            "every beta needs one row for each of the same seeds and folds: select one epoch, "
+            "and name in `by` what else tells the rows apart"
+        )
+    means = folds.groupby([*groups, "beta"])[metric].mean().round(12).reset_index()
+    best = means[means[metric] == means.groupby(groups)[metric].transform("max")]
+    return best.groupby(groups, as_index=False).agg(
+        beta=("beta", "min"), validation=(metric, "first"), tied=("beta", "size")
+    )
