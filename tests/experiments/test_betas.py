@@ -129,26 +129,10 @@ def test_uneven_folds_are_refused(change):
         chosen_betas(change(folds({0.0: 0.6, 1.0: 0.7})), "accuracy_balanced")
 
 
-def test_every_reading_has_both_methods(table):
-    runs = table[table.learning_rate == 1e-3].assign(loss_normalizer="batch")
-    runs["output_norm"] = runs.method.map({"wlf_sbn": "standard", "wlf_wbn": "weighted"})
-    wbn = runs[runs.method == "wlf_wbn"]
-    everything = pd.concat([
-        runs,
-        runs.assign(loss_normalizer="dataset", accuracy_balanced=0.1),
-        wbn.assign(output_norm="standard", accuracy_balanced=0.2),
-    ])  # fmt: skip
-    readings = by_reading(everything).groupby(["reading", "method"]).accuracy_balanced
-    reference = runs.groupby("method").accuracy_balanced.mean()
-    assert readings.mean().to_dict() == {
-        ("reference", "wlf_sbn"): pytest.approx(reference["wlf_sbn"]),
-        ("reference", "wlf_wbn"): pytest.approx(reference["wlf_wbn"]),
-        ("dataset normalizer", "wlf_sbn"): pytest.approx(0.1),
-        ("dataset normalizer", "wlf_wbn"): pytest.approx(0.1),
-        ("hidden only", "wlf_sbn"): pytest.approx(reference["wlf_sbn"]),
-        ("hidden only", "wlf_wbn"): pytest.approx(0.2),
-    }
-    assert set(readings.size()) == {2 * 3 * 5}  # experiments, betas, seeds
+def test_a_reading_that_is_none_of_the_three_is_refused():
+    table = pd.DataFrame({"loss_normalizer": ["batch"], "output_norm": ["none"]})
+    with pytest.raises(KeyError):
+        by_reading(table)
 
 
 def test_means_are_over_the_seeds_of_a_beta(table):

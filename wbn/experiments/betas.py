@@ -14,10 +14,7 @@ STEPS = {"0 to 0.99": (0.99, 0.0), "0 to 0.999": (0.999, 0.0), "0 to 1": (1.0, 0
 
 
 def by_reading(table: pd.DataFrame) -> pd.DataFrame:
-    """Runs with a column ``reading``: "reference", "dataset normalizer" or "hidden only".
-
-    In the third reading WBN has weights in the hidden normalization only. For standard BN that
-    is the reference, whose runs it repeats, so that each reading has both methods.
+    """Runs with a column ``reading``: "reference", "loss: data set" or "and no output BN".
 
     Parameters
     ----------
@@ -26,23 +23,18 @@ def by_reading(table: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> table = pd.DataFrame({"method": ["wlf_sbn", "wlf_wbn", "wlf_wbn"]})
-    >>> table["output_norm"] = ["standard", "weighted", "standard"]
-    >>> table["loss_normalizer"] = "batch"
-    >>> by_reading(table)[["reading", "method"]].values.tolist()
-    [['reference', 'wlf_sbn'], ['reference', 'wlf_wbn'], ['hidden only', 'wlf_sbn'], \
-['hidden only', 'wlf_wbn']]
+    >>> table = pd.DataFrame({"loss_normalizer": ["batch", "dataset", "dataset"]})
+    >>> table["output_norm"] = ["weighted", "standard", "none"]
+    >>> by_reading(table).reading.tolist()
+    ['reference', 'loss: data set', 'and no output BN']
     """
-    hidden = (table["method"] == "wlf_wbn") & (table["output_norm"] == "standard")
-    dataset = table["loss_normalizer"] == "dataset"
-    reference = table[~hidden & ~dataset]
-    parts = {
-        "reference": reference,
-        "dataset normalizer": table[dataset & ~hidden],
-        "hidden only": pd.concat([reference[reference["method"] == "wlf_sbn"], table[hidden]]),
+    readings = {
+        ("batch", True): "reference",
+        ("dataset", True): "loss: data set",
+        ("dataset", False): "and no output BN",
     }
-    named = [part.assign(reading=name) for name, part in parts.items()]
-    return pd.concat(named, ignore_index=True)
+    keys = zip(table["loss_normalizer"], table["output_norm"] != "none", strict=True)
+    return table.assign(reading=[readings[key] for key in keys])
 
 
 def beta_means(table: pd.DataFrame, metric: str) -> pd.DataFrame:
