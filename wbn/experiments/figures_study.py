@@ -33,7 +33,7 @@ def chances(fits: pd.DataFrame) -> Figure:
                      label=label)  # fmt: skip
     axis.set_yticks(range(len(kinds)), [kind.replace("_", " ") for kind in kinds])
     axis.set_ylim(len(kinds) - 0.5, -0.5)
-    axis.set_xlabel("chance that single runs show the paper's ranking (%)")
+    axis.set_xlabel("chance of the paper's ranking (%)")
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
