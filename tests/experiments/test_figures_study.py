@@ -27,7 +27,7 @@ def test_chances_draw_every_point_in_the_row_of_its_kind():
         [pytest.approx(20), pytest.approx(0, abs=0.3)],
         [pytest.approx(90), pytest.approx(1, abs=0.3)],
     ]
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["pooled", "evaluation set"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["pooled", "test set"]
 
 
 def test_both_weights_are_drawn_as_shares_taken_for_the_minority():

@@ -31,7 +31,9 @@ def chances(fits: pd.DataFrame) -> Figure:
         rows = mine.inference.map(kinds.index) + jitter
         axis.scatter(100 * mine.chance, rows, s=16, marker=marker, color=color, alpha=0.6,
                      label=label)  # fmt: skip
-    axis.set_yticks(range(len(kinds)), [kind.replace("_", " ") for kind in kinds])
+    axis.set_yticks(
+        range(len(kinds)), [kind.replace("evaluation", "test").replace("_", " ") for kind in kinds]
+    )
     axis.set_ylim(len(kinds) - 0.5, -0.5)
     axis.set_xlabel("chance of the paper's ranking (%)")
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
