@@ -94,6 +94,7 @@ def test_runs_that_print_table_2_fit_it_and_rank_as_it_does():
     found = table_2_at_points(table(printed), PROTOCOLS)
     assert len(found) == 20
     assert found.inside.eq(18).all()
+    assert found.cells.map(lambda cells: ("iii", "lf_sbn", "accuracy_minority") in cells).all()
     assert found.chance.eq(1).all()
 
 

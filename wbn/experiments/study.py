@@ -184,21 +184,22 @@ def table_2_at_points(table: pd.DataFrame, protocols: Sequence[Protocol]) -> pd.
     Returns
     -------
     pandas.DataFrame
-        A row for each point, kind of inference and epoch: the factors; `inside`, how many of the
-        18 class accuracies of Table 2 lie within the range of the ten runs; and `chance`, the
-        probability :math:`\prod_e P_e` that single runs show WLF+WBN ahead of both other methods
-        in all three experiments.
+        A row for each point, kind of inference and epoch: the factors; `cells`, which of the 18
+        class accuracies of Table 2 lie within the range of the ten runs, as experiment, method and
+        metric; `inside`, how many they are; and `chance`, the probability :math:`\prod_e P_e`
+        that single runs show WLF+WBN ahead of both other methods in all three experiments.
     """
     rows = []
     for point, runs in _runs_at_points(table, protocols):
         for (inference, epoch), mine in runs.groupby(["inference", "epoch"], sort=False):
             cells = among_single_runs(mine, RANGE)
-            inside = cells.inside[cells.metric != "accuracy_overall"].sum()
+            cells = cells[cells.inside & (cells.metric != "accuracy_overall")]
+            inside = list(zip(cells.experiment, cells.method, cells.metric, strict=True))
             chance = ranking_probability(
                 mine[[*_KEYS, "accuracy_overall"]], ["wlf_wbn", ("lf_sbn", "wlf_sbn")]
             ).probability.prod()
-            found = {"inference": inference, "epoch": epoch, "inside": inside, "chance": chance}
-            rows.append(point | found)
+            found = {"inference": inference, "epoch": epoch, "cells": inside}
+            rows.append(point | found | {"inside": len(inside), "chance": chance})
     return pd.DataFrame(rows)
 
 
