@@ -187,7 +187,8 @@ def _staged(path: Path, content: bytes) -> Iterator[None]:
         yield
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        with suppress(FileNotFoundError):  # an interrupt may come right after the rename
+            os.unlink(temporary)
         raise
 
 
