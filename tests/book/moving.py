@@ -24,9 +24,10 @@ def findings_with_open_table(browser: WebDriver, figure: str, axe: str) -> list:
 
 @contextmanager
 def without_scripts(browser: WebDriver) -> Iterator[None]:
-    """Pages that are opened inside run no script."""
+    """Pages that are opened inside run no script; the last of them is left at the end."""
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         yield
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        browser.get("about:blank")
