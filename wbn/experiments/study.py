@@ -155,22 +155,6 @@ def leads(
     return pd.DataFrame(rows)
 
 
-def fitted(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> pd.DataFrame:
-    """What the model of `choice_effects` gives for every combination of the factors.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each experiment, method and combination, with the mean `value` over seeds.
-    """
-    points, tables = design_points(protocols), []
-    for (experiment, method), response in responses(table, protocols, metric).items():
-        means = level_means(points, response, LEVELS, PAIRS, list(LEVELS))
-        mean = means.groupby(list(LEVELS), sort=False).value.mean().reset_index()
-        tables.append(mean.assign(experiment=experiment, method=method))
-    return pd.concat(tables, ignore_index=True)
-
-
 def table_2_at_points(table: pd.DataFrame, protocols: Sequence[Protocol]) -> pd.DataFrame:
     r"""How well Table 2 and its ranking fit each point of the design.
 
