@@ -17,7 +17,7 @@ from wbn.experiments import Protocol
 from wbn.experiments.store import DamagedPart, Store, Unit, origin, source_hash
 from wbn.experiments.sweep import OlderSources, SweepError, plan_units, sweep
 from wbn.experiments.training import run
-from wbn.experiments.verify import agreement, reproduce, spot_check, verify
+from wbn.experiments.verify import agreement, first_epoch_check, reproduce, spot_check, verify
 
 PROTOCOLS = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf_wbn")]
 SCRIPT = """
@@ -185,6 +185,25 @@ def test_verify_finds_the_same_bits_and_a_changed_number(copy):
         )
     assert set(verify(copy, sample=4, seed=0).verdict) == {"disagrees"}
     assert spot_check(copy) == "0 of 1 blocks of seeds reproduced"
+
+
+def test_first_epoch_check_looks_at_the_first_epoch_of_the_first_seed(tmp_path, here):
+    protocol, store = Protocol.paper("i", "wlf_wbn", hidden=3, epochs=2), Store(tmp_path)
+    table = sweep([protocol], [3, 4], store, here, progress=False)
+    (unit,) = plan_units([protocol], [3, 4])
+
+    def checked(changed):
+        half = table.accuracy_majority.where(~changed, table.accuracy_majority / 2)
+        store.write(unit, table.assign(accuracy_majority=half), origin(0.1))
+        return first_epoch_check(tmp_path)
+
+    first = (table.epoch == 1) & (table.seed == 3)
+    assert checked(~first) == "first epoch of one run reproduced"
+    assert checked(first) == "first epoch of one run not reproduced"
+    (part,) = tmp_path.glob("*.csv")
+    part.write_text("")
+    with pytest.warns(DamagedPart):
+        assert first_epoch_check(tmp_path) == "first epoch of one run not reproduced"
 
 
 def test_verify_names_damage(copy):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,7 @@ from wbn.experiments.protocol import Protocol
 from wbn.experiments.results import METRIC_COLUMNS
 from wbn.experiments.store import Store, Unit
 from wbn.experiments.sweep import run_unit, sweep
+from wbn.experiments.training import run
 
 EARLY_EPOCHS = 2  # up to here, trajectories of one seed on two machines stay together,
 EARLY_TOLERANCE = 0.02  # so that each accuracy of each seed differs by at most this.
@@ -96,6 +98,18 @@ def spot_check(store: Store | Path | str, sample: int = 1, seed: int = 2019) -> 
     """`verify` in words, for chapters: "1 of 1 blocks of seeds reproduced"."""
     again = verify(store, sample, seed)
     return f"{again.verdict.isin(REPRODUCED).sum()} of {sample} blocks of seeds reproduced"
+
+
+def first_epoch_check(store: Store | Path | str, seed: int = 2019) -> str:
+    """Run the first epoch of one random run again, and compare; for units that take too long."""
+    store = store if isinstance(store, Store) else Store(store)
+    unit, _ = random.Random(seed).choice(stored_units(store))
+    first = replace(unit.protocol, epochs=1, eval_epochs=(1,))
+    fresh, kept = run(first, unit.seeds[:1], progress=False), store.read(unit)
+    if kept is not None:
+        kept = kept[(kept.epoch == 1) & (kept.seed == unit.seeds[0])]
+    verdict = agreement(kept, fresh)
+    return f"first epoch of one run {'' if verdict in REPRODUCED else 'not '}reproduced"
 
 
 def reproduce(
