@@ -11,23 +11,24 @@ from wbn.experiments.long_tail import (
     gains,
     lacks_class,
     lacks_some_class,
+    wbn_minus_sbn,
 )
 from wbn.experiments.plan import RESULTS, read_plan
 
 ACCURACIES = {f"accuracy_{k}": 0.1 * k for k in range(10)}
 
 
-@pytest.mark.parametrize("store", ["long_tail", "convolution"])
+@pytest.mark.parametrize("store", ["long_tail", "bare_output", "convolution"])
 def test_every_protocol_of_the_plans_is_one_arm(store):
     protocols, _ = read_plan(RESULTS / store / "plan.toml")
+    settings = ("experiment", "output_norm", "loss_normalizer")
     chosen = [
-        ACCURACIES | {name: getattr(p.resolved(), name) for name in CHOICES} for p in protocols
+        ACCURACIES | {name: getattr(p.resolved(), name) for name in (*CHOICES, *settings)}
+        for p in protocols
     ]
-    named = compared(pd.DataFrame(chosen).assign(experiment=[p.experiment for p in protocols]))
-    assert not named.duplicated(["experiment", "method"]).any()
-    assert set(named.method) == set(ARMS) - (
-        {"IF + sBN", "IF + WBN"} if store == "convolution" else set()
-    )
+    named = compared(pd.DataFrame(chosen))
+    assert not named.duplicated(["method", *settings]).any()
+    assert set(named.method) == set(ARMS)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,18 @@ def test_gains_are_paired_and_told_in_points():
     ends = 100 * rows.loc["sampler", ["low", "high"]]
     assert rows.text["sampler"] == f"+4.0 [{ends.low:+.1f}, {ends.high:+.1f}]"
     assert (gains(table, ["sampler"], "plain", "accuracy_overall")["mean"] == 0).all()
+
+
+def test_weighted_minus_standard_compares_equal_weights():
+    keys = {"experiment": "lt10", "inference": "pooled", "evaluated_on": "test", "epoch": 20}
+    score = {"CB + sBN": 0.9, "CB + WBN": 0.8, "IF + sBN": 0.7, "IF + WBN": 0.75, "plain": 0.1}
+    table = pd.DataFrame(
+        keys | {"protocol": arm, "method": arm, "seed": seed, "accuracy_balanced": value}
+        for arm, value in score.items()
+        for seed in range(2)
+    )
+    rows = wbn_minus_sbn(table).set_index("weights")
+    assert rows["mean"].to_dict() == pytest.approx({"CB": -0.1, "IF": 0.05})
 
 
 def test_batches_lack_classes_as_often_as_drawn_ones_do():

@@ -89,6 +89,28 @@ def gains(
     return rows.assign(text=text)
 
 
+def wbn_minus_sbn(table: pd.DataFrame, metric: str = "accuracy_balanced") -> pd.DataFrame:
+    """Paired differences of weighted to standard BN with the same weights, of one metric.
+
+    Parameters
+    ----------
+    table, metric
+        As in `gains`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Rows of `gains` with CB or IF in the column weights.
+    """
+    return pd.concat(
+        [
+            gains(table, [f"{weights} + WBN"], f"{weights} + sBN", metric).assign(weights=weights)
+            for weights in ("CB", "IF")
+        ],
+        ignore_index=True,
+    )
+
+
 def lacks_class(counts: Sequence[int], batch_size: int) -> np.ndarray:
     r"""Probability :math:`\binom{N - N_k}{n} \big/ \binom{N}{n}` that a batch lacks class k.
 
