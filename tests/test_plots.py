@@ -1,6 +1,5 @@
 """What the figures show is what they are given."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -8,12 +7,7 @@ import torch
 from wbn import weighted_moments
 from wbn.plots import digit_sheets, mini_batch, share_of_images, tile
 
-
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    plt.switch_backend("Agg")
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("no_figures_left")
 
 
 def test_tile_keeps_every_image_in_reading_order():

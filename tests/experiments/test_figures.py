@@ -1,6 +1,5 @@
 """What the figures of results show is what they are given."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,12 +16,7 @@ from wbn.experiments.protocol import METHODS
 from wbn.experiments.results import paired_difference, summarize
 from wbn.experiments.table_2 import TABLE_2
 
-
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    plt.switch_backend("Agg")
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("no_figures_left")
 
 
 @pytest.fixture

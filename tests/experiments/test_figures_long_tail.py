@@ -1,18 +1,12 @@
 """What the figures of the long-tailed comparison show is what they are given."""
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
 from wbn.experiments.figures_long_tail import against_ratio, arm_style, by_class_size
 from wbn.experiments.long_tail import ARMS
 
-
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    plt.switch_backend("Agg")
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("no_figures_left")
 
 
 def test_no_two_arms_look_alike():

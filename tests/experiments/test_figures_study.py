@@ -1,17 +1,11 @@
 """What the study's figures draw."""
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
 from wbn.experiments.figures_study import chances, either_weight
 
-
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    plt.switch_backend("Agg")
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("no_figures_left")
 
 
 def test_chances_draw_every_point_in_the_row_of_its_kind():
