@@ -84,7 +84,7 @@ def test_heat_map_prints_points_and_marks_clear_changes():
     left, right = heat_map(cells, limit=30).axes
     assert [(t.get_text(), t.get_fontweight()) for t in left.texts] == [
         ("+10", "bold"),
-        ("+0", "normal"),
+        ("0", "normal"),
     ]
     assert right.texts[0].get_text() == "\u221230"
     assert right.texts[0].get_color() == "white"

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from wbn.experiments.figures_long_tail import against_ratio, arm_style, by_class_size
+from wbn.experiments.figures_long_tail import arm_style, by_class_size, gains_by_ratio
 from wbn.experiments.long_tail import ARMS
 
 pytestmark = pytest.mark.usefixtures("no_figures_left")
@@ -14,12 +14,14 @@ def test_no_two_arms_look_alike():
     assert len(set(looks)) == len(ARMS)
 
 
-def test_means_and_intervals_stand_at_their_ratio_in_percent():
+def test_gains_and_intervals_stand_at_their_ratio_in_points_beside_the_baseline():
     rows = pd.DataFrame(
         {"experiment": e, "method": "CB + WBN", "mean": m, "low": m - 0.02, "high": m + 0.01}
         for e, m in [("lt200", 0.5), ("lt10", 0.9)]
     )
-    axis = against_ratio(rows, "balanced accuracy (%)").axes[0]
+    axis = gains_by_ratio(rows, "CB + sBN").axes[0]
+    assert axis.lines[0].get_ydata() == [0, 0]
+    assert axis.lines[0].get_label() == "CB + sBN"
     (bars,) = axis.containers
     assert bars[0].get_xydata().tolist() == [[10, 90], [200, 50]]
     ends = [segment[:, 1].tolist() for segment in bars[2][0].get_segments()]
@@ -30,7 +32,7 @@ def test_arms_of_one_ratio_stand_side_by_side():
     rows = pd.DataFrame(
         {"experiment": "lt50", "method": arm, "mean": 0.5, "low": 0.4, "high": 0.6} for arm in ARMS
     )
-    places = [bars[0].get_xdata()[0] for bars in against_ratio(rows, "").axes[0].containers]
+    places = [bars[0].get_xdata()[0] for bars in gains_by_ratio(rows, "plain").axes[0].containers]
     assert len(set(places)) == len(ARMS)
     assert all(45 < place < 55 for place in places)
 

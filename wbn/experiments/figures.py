@@ -177,9 +177,9 @@ def heat_map(cells: pd.DataFrame, limit: float) -> Figure:
         for cell in mine.itertuples():
             place = rows.index(cell.row), columns.index(cell.column)
             grid[place] = 100 * cell.mean
-            clear = cell.low > 0 or cell.high < 0
+            points, clear = round(100 * cell.mean), cell.low > 0 or cell.high < 0
             axis.text(
-                place[1], place[0], f"{round(100 * cell.mean):+d}".replace("-", "\u2212"),
+                place[1], place[0], f"{points:+d}".replace("-", "\u2212") if points else "0",
                 ha="center", va="center", fontsize=9, fontweight="bold" if clear else "normal",
                 color="white" if abs(100 * cell.mean) > 0.6 * limit else "black",
             )  # fmt: skip

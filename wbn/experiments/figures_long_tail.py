@@ -25,18 +25,19 @@ def arm_style(arm: str) -> dict:
     return style | ({"linestyle": "--", "markerfacecolor": "white"} if beta == 1 else {})
 
 
-def against_ratio(rows: pd.DataFrame, title: str) -> Figure:
-    """A mean against the imbalance ratio, a line for each arm, with 95 % intervals.
+def gains_by_ratio(rows: pd.DataFrame, baseline: str) -> Figure:
+    """Points ahead of one arm against the imbalance ratio, a line for each other arm.
 
     Parameters
     ----------
     rows
-        Of `wbn.experiments.results.summarize` or ``paired_difference``, one for each experiment
-        and arm, the arm in the column method.
-    title
-        What the vertical axis shows.
+        Of `wbn.experiments.long_tail.gains`, one for each experiment and arm; bars are their
+        95 % intervals.
+    baseline
+        The arm that the others are compared with: the line at zero.
     """
     figure, axis = plt.subplots(figsize=(WIDTH, 3.8))
+    axis.axhline(0, color=arm_style(baseline)["color"], linewidth=1.3, label=baseline)
     arms = [arm for arm in ARMS if arm in set(rows.method)]
     for place, arm in enumerate(arms):
         line = rows[rows.method == arm].set_index("experiment").reindex(LONG_TAILED).dropna()
@@ -50,7 +51,7 @@ def against_ratio(rows: pd.DataFrame, title: str) -> Figure:
     axis.set_xticks(list(LONG_TAILED.values()), list(LONG_TAILED.values()))
     axis.minorticks_off()
     axis.set_xlabel("images of the largest class for one of the smallest")
-    axis.set_ylabel(title)
+    axis.set_ylabel(f"ahead of {baseline} (points)")
     figure.legend(loc="outside upper center", ncols=3)
     return figure
 
