@@ -3,7 +3,12 @@
 import pandas as pd
 import pytest
 
-from wbn.experiments.figures_long_tail import arm_style, by_class_size, gains_by_ratio
+from wbn.experiments.figures_long_tail import (
+    arm_style,
+    by_class_size,
+    gains_by_ratio,
+    gaps_by_ratio,
+)
 from wbn.experiments.long_tail import ARMS
 
 pytestmark = pytest.mark.usefixtures("no_figures_left")
@@ -35,6 +40,28 @@ def test_arms_of_one_ratio_stand_side_by_side():
     places = [bars[0].get_xdata()[0] for bars in gains_by_ratio(rows, "plain").axes[0].containers]
     assert len(set(places)) == len(ARMS)
     assert all(45 < place < 55 for place in places)
+
+
+def test_gaps_stand_in_the_panel_of_their_weights_and_settings_look_different():
+    rows = pd.DataFrame(
+        {"experiment": e, "weights": w, "setting": s, "mean": m, "low": m - 0.02, "high": m + 0.01}
+        for e in ("lt10", "lt200")
+        for w, base in (("CB", 0.0), ("IF", 0.1))
+        for s, m in (("b", base), ("a", base - 0.2), ("c", base), ("d", base), ("e", base))
+    )
+    figure = gaps_by_ratio(rows)
+    left, right = figure.axes
+    assert (left.get_title(), right.get_title()) == ("CB", "IF")
+    for axis, first in ((left, 0), (right, 10)):
+        drawn = {bars.get_label(): bars[0].get_ydata().tolist() for bars in axis.containers}
+        assert list(drawn) == ["b", "a", "c", "d", "e"]
+        assert drawn["b"] == pytest.approx([first, first])
+        assert drawn["a"] == pytest.approx([first - 20, first - 20])
+    looks = {
+        (bars[0].get_color(), bars[0].get_marker(), bars[0].get_linestyle())
+        for bars in left.containers
+    }
+    assert len(looks) == 5
 
 
 def test_classes_stand_in_order_with_their_sizes():
