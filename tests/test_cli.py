@@ -5,9 +5,9 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pandas as pd
+import psutil
 import pytest
 from typer.testing import CliRunner
 
@@ -116,21 +116,35 @@ def test_interrupt_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
     plan, store = tmp_path / "plan.toml", tmp_path / "store"
     plan.write_text(PLAN.replace("seeds = 12", "seeds = 4000"))
     command = [sys.executable, "-m", "wbn", "sweep", str(plan), "--out", str(store)]
-    with subprocess.Popen(
-        command,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in `make test &`
-    ) as job:
-        while not list(Path(store).glob("*.csv")):
+    errors = tmp_path / "errors.txt"
+    with (
+        errors.open("w") as file,
+        subprocess.Popen(
+            command,
+            stderr=file,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # not so in `make &`
+        ) as job,
+    ):
+        while not (worker := a_worker_that_imports(job.pid)):
+            assert job.poll() is None
+        worker.send_signal(signal.SIGINT)  # workers leave Ctrl-C to their parent from the start
+        while not list(store.glob("*.csv")):
             assert job.poll() is None
         os.killpg(job.pid, signal.SIGINT)
-        errors = job.communicate(timeout=60)[1]
+        job.wait(timeout=60)
     assert job.returncode == 130
-    assert "resumes" in errors
-    assert "Traceback" not in errors
+    assert "resumes" in errors.read_text()
+    assert "Traceback" not in errors.read_text()
     assert list(store.glob("*.csv"))
+
+
+def a_worker_that_imports(parent):
+    """A process of the pool that is still on its way to its first unit, None if there is none."""
+    for process in psutil.Process(parent).children():
+        if "spawn_main" in " ".join(process.cmdline()) and process.cpu_times().user > 0.3:
+            return process
+    return None
 
 
 def test_claims_need_their_stores(tmp_path):

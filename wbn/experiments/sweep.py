@@ -155,6 +155,7 @@ def _local_processes(number: int) -> Iterator[concurrent.futures.Executor]:
         initializer=_depend_on_parent,
     )
     try:
+        _start(pool, number)
         yield pool
     except BaseException:
         for process in multiprocessing.active_children():
@@ -163,6 +164,19 @@ def _local_processes(number: int) -> Iterator[concurrent.futures.Executor]:
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _start(pool: concurrent.futures.Executor, number: int) -> None:
+    """Start the processes with Ctrl-C held back, which they inherit while they import."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows: they start with the first units
+        return
+    held = {signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    try:
+        for _ in range(number):
+            pool.submit(os.getpid)  # starts a process, since none is idle yet
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, held)
 
 
 def _depend_on_parent() -> None:
