@@ -62,6 +62,8 @@ def test_gaps_stand_in_the_panel_of_their_weights_and_settings_look_different():
         for bars in left.containers
     }
     assert len(looks) == 5
+    with pytest.raises(ValueError, match="6 settings"):
+        gaps_by_ratio(pd.concat([rows, rows[rows.setting == "a"].assign(setting="f")]))
 
 
 def test_classes_stand_in_order_with_their_sizes():

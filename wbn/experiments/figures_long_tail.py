@@ -64,7 +64,10 @@ def gaps_by_ratio(rows: pd.DataFrame) -> Figure:
         Of `wbn.experiments.long_tail.wbn_minus_sbn`, one for each experiment, weights and
         setting, with up to five settings in the column setting; bars are their 95 % intervals.
     """
-    settings = dict(zip(rows.setting.unique(), SETTING_STYLES, strict=False))
+    names = rows.setting.unique()
+    if len(names) > len(SETTING_STYLES):
+        raise ValueError(f"{len(names)} settings, but looks for {len(SETTING_STYLES)}: draw fewer")
+    settings = dict(zip(names, SETTING_STYLES, strict=False))
     figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 3.8), sharey=True)
     for axis, (weights, mine) in zip(axes, rows.groupby("weights"), strict=True):
         axis.axhline(0, color="black", linewidth=0.8)

@@ -91,8 +91,8 @@ class Store:
     same unit. Other files in the folder are left alone.
     """
 
-    def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: Store | Path | str) -> None:
+        self.folder = folder.folder if isinstance(folder, Store) else Path(folder)
 
     def prepare(self) -> None:
         """Create the folder, and fail now rather than after hours if it cannot be written."""

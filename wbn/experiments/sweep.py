@@ -71,7 +71,7 @@ def sweep(
     SweepError
         When units failed, after all others are stored.
     """
-    store = store if isinstance(store, Store) else Store(store)
+    store = Store(store)
     units = plan_units(protocols, seeds)
     tables = {unit: store.read(unit) for unit in units}
     _report_older(

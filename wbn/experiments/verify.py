@@ -83,7 +83,7 @@ def verify(
     pandas.DataFrame
         A row for each unit: unit, seconds (as stored) and verdict of `agreement`.
     """
-    store = store if isinstance(store, Store) else Store(store)
+    store = Store(store)
     units, rows = stored_units(store), []
     random.Random(seed).shuffle(units)
     for unit, seconds in units:
@@ -102,7 +102,7 @@ def spot_check(store: Store | Path | str, sample: int = 1, seed: int = 2019) -> 
 
 def first_epoch_check(store: Store | Path | str, seed: int = 2019) -> str:
     """Run the first epoch of one random run again, and compare; for units that take too long."""
-    store = store if isinstance(store, Store) else Store(store)
+    store = Store(store)
     unit, _ = random.Random(seed).choice(stored_units(store))
     first = replace(unit.protocol, epochs=1, eval_epochs=(1,))
     fresh, kept = run(first, unit.seeds[:1], progress=False), store.read(unit)
@@ -116,7 +116,7 @@ def reproduce(
     store: Store | Path | str, fresh: Store | Path | str, executor: object = None
 ) -> pd.DataFrame:
     """Recompute everything that a store holds into a fresh one, and compare unit by unit."""
-    store, fresh = (s if isinstance(s, Store) else Store(s) for s in (store, fresh))
+    store, fresh = Store(store), Store(fresh)
     units = [unit for unit, _ in stored_units(store)]
     for seeds in sorted({unit.seeds for unit in units}):
         sweep([u.protocol for u in units if u.seeds == seeds], seeds, fresh, executor)
