@@ -43,10 +43,10 @@ def reproduce(
     scheduler: Scheduler = None,
 ) -> None:
     """Run the paper's three experiments and print its Table 2 beside ours."""
-    from wbn.experiments.figures import trajectories
-    from wbn.experiments.results import summarize
-    from wbn.experiments.table_2 import beside_paper
-    from wbn.plots import use_house_style
+    from wbn.analysis.intervals import summarize
+    from wbn.analysis.table_2 import beside_paper
+    from wbn.figures.runs import trajectories
+    from wbn.figures.style import use_house_style
 
     wanted = experiment.split(",")
     if not set(wanted) <= set(EXPERIMENTS):
@@ -141,7 +141,7 @@ def claims(
     ] = Path("results"),
 ) -> None:
     """Judge the paper's claims from stored results, and print the verdicts in Markdown."""
-    from wbn.experiments.claims import claims_markdown
+    from wbn.analysis.claims import claims_markdown
     from wbn.experiments.store import Store
     from wbn.experiments.verify import stored_units
 

@@ -1,4 +1,4 @@
-"""Experiments of the paper and beyond: data, protocol, training, sweeps and statistics."""
+"""Experiments of the paper and beyond: data, protocol, training and sweeps."""
 
 from wbn.experiments.data import (
     EXPERIMENTS,
@@ -8,7 +8,6 @@ from wbn.experiments.data import (
     load_split,
     long_tail_counts,
 )
-from wbn.experiments.example import ExampleBatch, example_batch
 from wbn.experiments.protocol import METHODS, Protocol
 from wbn.experiments.training import run
 
@@ -16,9 +15,7 @@ __all__ = [
     "EXPERIMENTS",
     "LONG_TAILED",
     "METHODS",
-    "ExampleBatch",
     "Protocol",
-    "example_batch",
     "imbalanced",
     "load_mnist",
     "load_split",

@@ -19,12 +19,12 @@ from wbn.experiments.evaluation import InferenceStatistics, evaluate
 from wbn.experiments.network import Network
 from wbn.experiments.probe import logits_among_training_images
 from wbn.experiments.protocol import PROBES, Protocol
+from wbn.experiments.rows import KEYS
 from wbn.loss import weighted_cross_entropy
 
 SEED_BLOCK = 10  # replicas that train together
 THREADS = 1  # sweeps run units side by side; with the blocks, it makes results equal to the bit
 NETWORKS = {"mlp": Network, "conv": ConvolutionalNetwork}
-KEYS = ["protocol", "experiment", "method", "inference", "evaluated_on", "seed", "epoch"]
 
 
 def run(protocol: Protocol, seeds: Iterable[int], progress: bool = True) -> pd.DataFrame:

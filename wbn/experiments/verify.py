@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from wbn.experiments.protocol import Protocol
-from wbn.experiments.results import METRIC_COLUMNS
+from wbn.experiments.rows import metrics
 from wbn.experiments.store import Store, Unit
 from wbn.experiments.sweep import run_unit, sweep
 from wbn.experiments.training import run
@@ -51,7 +51,7 @@ def agreement(stored: pd.DataFrame | None, fresh: pd.DataFrame) -> str:
 def _scores(table: pd.DataFrame) -> pd.DataFrame:
     """What is judged, for each run and epoch."""
     runs = table.set_index(["inference", "seed", "epoch"]).sort_index()
-    return runs.filter(regex=METRIC_COLUMNS)
+    return runs[metrics(runs)]
 
 
 def stored_units(store: Store) -> list[tuple[Unit, float]]:

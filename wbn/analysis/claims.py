@@ -1,0 +1,276 @@
+"""Claims about the method, with criteria that are fixed before the runs that judge them.
+
+A claim is judged once for each reading of the declared family, at epoch `EPOCH`, by the
+rule that its `judge` computes and its `criterion` says in words. The constants of this module
+are the margins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from wbn.analysis.intervals import paired_difference
+from wbn.analysis.table_2 import among_single_runs
+from wbn.experiments.data import EXPERIMENTS
+from wbn.experiments.protocol import FAMILY, METHODS, Protocol
+
+EPOCH = 20  # of the reference reading
+CELLS_OUTSIDE = 3  # of 18: four or more have a chance of 1.1 % if each has 5 %
+MAJORITY_LOSS = 0.01  # the paper's largest is 0.6 points
+WLF_GAIN = 0.005
+SAME = 0.024  # half of 4.8 points, the smallest lead of WLF+WBN in Table 2
+VARIANTS = {
+    "scale mean_one": {"scale": "mean_one"},
+    "correction reliability": {"correction": "reliability"},
+    "correction none": {"correction": "none"},
+}
+
+Outcome = Literal["replicated", "not replicated", "undecided"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim under one reading, and the numbers behind it."""
+
+    outcome: Outcome
+    evidence: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement that results can confirm or refute.
+
+    Parameters
+    ----------
+    name, words
+        A short name, and what the paper says, or what its table shows.
+    origin
+        Whether the paper states it, its tables imply it, or it is ours.
+    criterion
+        In words, what `judge` computes.
+    protocols
+        From a reading, one of `FAMILY`, to the protocols that the claim is judged under.
+    seeds
+        How many, from 0.
+    judge
+        From rows of ``sweep`` for these protocols, at one epoch, to a verdict.
+    """
+
+    name: str
+    words: str
+    origin: Literal["stated", "implied", "ours"]
+    criterion: str
+    protocols: Callable[[dict], list[Protocol]]
+    seeds: int
+    judge: Callable[[pd.DataFrame], Verdict]
+
+    def under(self, reading: dict, table: pd.DataFrame, epoch: int = EPOCH) -> Verdict:
+        """The verdict under one reading, from rows of ``sweep`` that hold its protocols."""
+        hashes = [protocol.hash for protocol in self.protocols(reading)]
+        mine = table.protocol.isin(hashes) & (table.epoch == epoch) & (table.seed < self.seeds)
+        missing = set(hashes) - set(table.protocol[mine])
+        if missing:
+            raise ValueError(
+                f"{self.name} needs {len(set(hashes))} protocols at epoch {epoch}, and the table "
+                f"lacks {len(missing)} of them: {', '.join(sorted(missing))}"
+            )
+        return self.judge(table[mine])
+
+    def over_family(self, table: pd.DataFrame, epoch: int = EPOCH) -> pd.DataFrame:
+        """A row for each reading of the family: its choices and the outcome."""
+        return pd.DataFrame(
+            reading | {"outcome": self.under(reading, table, epoch).outcome} for reading in FAMILY
+        )
+
+
+def in_words(outcomes: pd.Series) -> str:
+    """In how many readings a claim holds, and in how many that is open.
+
+    Examples
+    --------
+    >>> in_words(pd.Series(["replicated", "undecided"]))
+    'holds in 1 of 2 readings (some), undecided in 1'
+    """
+    n = len(outcomes)
+    held, left = ((outcomes == name).sum() for name in ("replicated", "undecided"))
+    share = "none" if held == 0 else "all" if held == n else "some"
+    told = f"holds in {held} of {n} readings ({share})"
+    return f"{told}, undecided in {left}" if left else told
+
+
+def claims_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Each claim with its criterion, its verdict over the family, and where to look further.
+
+    Parameters
+    ----------
+    table
+        Rows of ``sweep`` that hold the protocols of all claims.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each claim: claim, criterion, verdict, evidence (a page of the book) and test
+        (the file that tests the criterion).
+    """
+    return pd.DataFrame(
+        {
+            "claim": f"{claim.name} ({claim.origin}). {claim.words}",
+            "criterion": claim.criterion,
+            "verdict": in_words(claim.over_family(table).outcome),
+            "evidence": "05_three_experiments",
+            "test": "tests/analysis/test_claims.py",
+        }
+        for claim in CLAIMS
+    )
+
+
+def claims_markdown(table: pd.DataFrame) -> str:
+    """The rows of `claims_table` in Markdown, with links from the repository's root."""
+    lines = ["| claim | criterion | verdict | evidence | test |", "|---|---|---|---|---|"]
+    for row in claims_table(table).itertuples():
+        name = row.test.rpartition("/")[2]
+        links = f"[chapter 5](book/{row.evidence}.ipynb) | [{name}]({row.test})"
+        lines.append(f"| {row.claim} | {row.criterion} | {row.verdict} | {links} |")
+    return "\n".join(lines)
+
+
+def table_2_runs(reading: dict) -> list[Protocol]:
+    """The nine runs of Table 2."""
+    return [Protocol.paper(e, m, **reading) for e in EXPERIMENTS for m in METHODS]
+
+
+def variant_runs(reading: dict) -> list[Protocol]:
+    """WLF+WBN as the paper has it, and in each of `VARIANTS`."""
+    return [
+        Protocol.paper(e, "wlf_wbn", **reading, **changes)
+        for e in EXPERIMENTS
+        for changes in ({}, *VARIANTS.values())
+    ]
+
+
+def _outcome(holds: pd.Series, fails: pd.Series) -> Outcome:
+    if holds.all():
+        return "replicated"
+    return "not replicated" if fails.any() else "undecided"
+
+
+def _best_overall(table: pd.DataFrame) -> Verdict:
+    evidence = pd.concat(
+        paired_difference(table, "wlf_wbn", other, "accuracy_overall")
+        for other in ("lf_sbn", "wlf_sbn")
+    )
+    return Verdict(_outcome(evidence.low > 0, evidence.high < 0), evidence)
+
+
+def _as_single_runs(table: pd.DataFrame) -> Verdict:
+    cells = among_single_runs(table)
+    evidence = cells[cells.metric != "accuracy_overall"]
+    held = (~evidence.inside).sum() <= CELLS_OUTSIDE
+    return Verdict("replicated" if held else "not replicated", evidence)
+
+
+def _little_for_more(table: pd.DataFrame) -> Verdict:
+    minority, majority = (
+        paired_difference(table, "wlf_wbn", "wlf_sbn", f"accuracy_{name}")
+        for name in ("minority", "majority")
+    )
+    holds = pd.concat([minority.low > 0, majority.low > -MAJORITY_LOSS])
+    fails = pd.concat([minority.high < 0, majority.high < -MAJORITY_LOSS])
+    return Verdict(_outcome(holds, fails), pd.concat([minority, majority]))
+
+
+def _no_gain_by_weights(table: pd.DataFrame) -> Verdict:
+    evidence = paired_difference(table, "wlf_sbn", "lf_sbn", "accuracy_overall")
+    judged = evidence[evidence.experiment != "ii"]
+    return Verdict(_outcome(judged.high < WLF_GAIN, judged.low > WLF_GAIN), evidence)
+
+
+def _no_choice_matters(table: pd.DataFrame) -> Verdict:
+    names = {
+        Protocol.paper(e, "wlf_wbn", **reading, **changes).hash: name
+        for e in EXPERIMENTS
+        for reading in FAMILY
+        for name, changes in ({"as in the paper": {}} | VARIANTS).items()
+    }
+    named = table.assign(method=table.protocol.map(names))
+    evidence = pd.concat(
+        paired_difference(named, name, "as in the paper", "accuracy_overall") for name in VARIANTS
+    )
+    holds = (evidence.low > -SAME) & (evidence.high < SAME)
+    return Verdict(_outcome(holds, (evidence.low > SAME) | (evidence.high < -SAME)), evidence)
+
+
+CLAIMS = (
+    Claim(
+        name="C1",
+        words="The proposed method (WLF+pBN) was found to be the best in all experiments.",
+        origin="stated",
+        criterion=(
+            "In each experiment the 95 % interval of the paired difference in overall accuracy of "
+            "WLF+WBN lies above zero against both other methods: replicated. One of the six "
+            "intervals lies below zero: not replicated. Otherwise undecided."
+        ),
+        protocols=table_2_runs,
+        seeds=40,
+        judge=_best_overall,
+    ),
+    Claim(
+        name="C2",
+        words="The class accuracies of Table 2 are what single runs give.",
+        origin="implied",
+        criterion=(
+            "Of the 18 class accuracies at most 3 lie outside the range that holds 95 % of single "
+            "runs (40 seeds), at printed precision: replicated. Otherwise not replicated. One in "
+            "twenty lies outside by chance."
+        ),
+        protocols=table_2_runs,
+        seeds=40,
+        judge=_as_single_runs,
+    ),
+    Claim(
+        name="C3",
+        words="WBN gives up little majority accuracy for more minority accuracy.",
+        origin="implied",
+        criterion=(
+            "In each experiment the 95 % intervals of the paired differences of WLF+WBN to WLF+sBN "
+            "lie above zero for minority accuracy and above -1 point for majority accuracy: "
+            "replicated. One of the six lies below zero or -1 point: not replicated. Otherwise "
+            "undecided."
+        ),
+        protocols=table_2_runs,
+        seeds=40,
+        judge=_little_for_more,
+    ),
+    Claim(
+        name="C4",
+        words="With standard BN the weighted loss does not beat the plain loss.",
+        origin="implied",
+        criterion=(
+            "In (i) and (iii) the 95 % interval of the paired difference in overall accuracy of "
+            "WLF+sBN to LF+sBN lies below 0.5 points: replicated. One of the two lies above 0.5 "
+            "points: not replicated. Otherwise undecided. Table 2 itself contradicts it in (ii), "
+            "which is shown and not judged."
+        ),
+        protocols=table_2_runs,
+        seeds=40,
+        judge=_no_gain_by_weights,
+    ),
+    Claim(
+        name="C5",
+        words="It does not produce any additive hyper-parameters.",
+        origin="stated",
+        criterion=(
+            "Weights on the scale mean_one, the correction reliability and no correction each "
+            "leave the overall accuracy of WLF+WBN within 2.4 points, half the smallest lead in "
+            "Table 2: the 95 % intervals of the nine paired differences lie inside: replicated. "
+            "One of them lies outside: not replicated. Otherwise undecided."
+        ),
+        protocols=variant_runs,
+        seeds=10,
+        judge=_no_choice_matters,
+    ),
+)

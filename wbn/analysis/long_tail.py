@@ -1,0 +1,154 @@
+"""Ten long-tailed classes: the arms that are compared, and what a mini-batch lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pandas as pd
+
+from wbn.analysis.intervals import paired_difference
+from wbn.analysis.text import written
+
+CHOICES = ("method", "beta", "batch_order", "logit_adjustment")
+# What tells the arms apart. CB is class-balanced weights, IF their limit, inverse frequency.
+ARMS = {
+    "plain": ("lf_sbn", None, "reshuffle", 0.0),
+    "CB + sBN": ("wlf_sbn", 0.999, "reshuffle", 0.0),
+    "CB + WBN": ("wlf_wbn", 0.999, "reshuffle", 0.0),
+    "IF + sBN": ("wlf_sbn", 1.0, "reshuffle", 0.0),
+    "IF + WBN": ("wlf_wbn", 1.0, "reshuffle", 0.0),
+    "sampler": ("lf_sbn", None, "balanced", 0.0),
+    "logit adj.": ("lf_sbn", None, "reshuffle", 1.0),
+}
+THIRDS = {"largest": range(3), "middle": range(3, 7), "smallest": range(7, 10)}
+
+
+def compared(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with an arm's name for its method, and accuracies of classes taken together.
+
+    Parameters
+    ----------
+    table
+        Rows of ten classes with the columns `CHOICES`, as ``stored(name, *CHOICES[1:])`` gives.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A copy. ``method`` is a name of `ARMS`; accuracy_largest, accuracy_middle and
+        accuracy_smallest are means over the classes of `THIRDS`.
+
+    Examples
+    --------
+    >>> row = dict(zip(CHOICES, ARMS["sampler"], strict=True))
+    >>> row |= {f"accuracy_{k}": k / 10 for k in range(10)}
+    >>> compared(pd.DataFrame([row])).filter(regex="method|st$").round(2).values.tolist()
+    [['sampler', 0.1, 0.8]]
+    """
+    names = {choices: name for name, choices in ARMS.items()}
+    choices = table[list(CHOICES)].astype(object)
+    rows = [tuple(row) for row in choices.where(choices.notna(), None).to_numpy()]
+    unknown = set(rows) - set(names)
+    if unknown:
+        raise ValueError(f"no arm has {CHOICES} of {unknown}: choose rows of {tuple(ARMS)}")
+    together = {
+        f"accuracy_{third}": table[[f"accuracy_{k}" for k in classes]].mean(axis=1)
+        for third, classes in THIRDS.items()
+    }
+    return table.assign(method=[names[row] for row in rows], **together)
+
+
+def gains(
+    table: pd.DataFrame, arms: Sequence[str], baseline: str, metric: str = "accuracy_balanced"
+) -> pd.DataFrame:
+    """Paired differences of several arms to one, of one metric.
+
+    Parameters
+    ----------
+    table
+        Of `compared`.
+    arms, baseline
+        Names in the column method.
+    metric
+        A column.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Rows of ``paired_difference``, and as text the mean and its interval in points.
+    """
+    rows = pd.concat(
+        [paired_difference(table, arm, baseline, metric) for arm in arms], ignore_index=True
+    )
+    return rows.assign(text=written(rows, sign=True))
+
+
+def wbn_minus_sbn(table: pd.DataFrame, metric: str = "accuracy_balanced") -> pd.DataFrame:
+    """Paired differences of weighted to standard BN with the same weights, of one metric.
+
+    Parameters
+    ----------
+    table, metric
+        As in `gains`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Rows of `gains` with CB or IF in the column weights.
+    """
+    return pd.concat(
+        [
+            gains(table, [f"{weights} + WBN"], f"{weights} + sBN", metric).assign(weights=weights)
+            for weights in ("CB", "IF")
+        ],
+        ignore_index=True,
+    )
+
+
+def lacks_class(counts: Sequence[int], batch_size: int) -> np.ndarray:
+    r"""Probability :math:`\binom{N - N_k}{n} \big/ \binom{N}{n}` that a batch lacks class k.
+
+    A batch of n is drawn without replacement, as a full batch of a reshuffled epoch is.
+
+    Parameters
+    ----------
+    counts
+        Class sizes :math:`N_k`, which sum to N.
+    batch_size
+        n.
+
+    Examples
+    --------
+    >>> lacks_class([3, 1], batch_size=2).tolist()
+    [0.0, 0.5]
+    """
+    total = sum(counts)
+    return np.array([comb(total - c, batch_size) / comb(total, batch_size) for c in counts])
+
+
+def lacks_some_class(counts: Sequence[int], batch_size: int) -> float:
+    r"""Probability that a batch lacks one class or more, by inclusion and exclusion,
+
+    .. math:: 1 - \binom{N}{n}^{-1} \sum_{A} (-1)^{|A|} \binom{N - \sum_{k \in A} N_k}{n},
+
+    over all sets A of classes, in whole numbers and hence exact.
+
+    Parameters
+    ----------
+    counts, batch_size
+        As in `lacks_class`.
+
+    Examples
+    --------
+    >>> lacks_some_class([2, 1, 1], batch_size=3)
+    0.5
+    """
+    total = sum(counts)
+    complete = sum(
+        (-1) ** size * comb(total - sum(absent), batch_size)
+        for size in range(len(counts) + 1)
+        for absent in combinations(counts, size)
+    )
+    return 1 - complete / comb(total, batch_size)

@@ -1,0 +1,126 @@
+"""The paper's Table 2 as printed: beside our runs, against single runs, and its arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from wbn.analysis.intervals import LEVEL, intervals, prediction_interval
+
+METRICS = ("accuracy_minority", "accuracy_majority", "accuracy_overall")
+
+# Percent as printed, in the order of METRICS; the number of digits is the paper's.
+_PRINTED = {
+    "i": {
+        "lf_sbn": ("67.4", "100", "82.5"),
+        "wlf_sbn": ("63.3", "100", "80.28"),
+        "wlf_wbn": ("87.5", "99.8", "93.2"),
+    },
+    "ii": {
+        "lf_sbn": ("71", "100", "84.4"),
+        "wlf_sbn": ("75", "100", "87.9"),
+        "wlf_wbn": ("83", "100", "92.7"),
+    },
+    "iii": {
+        "lf_sbn": ("34.8", "100", "68.2"),
+        "wlf_sbn": ("28.1", "100", "64.9"),
+        "wlf_wbn": ("49.3", "99.4", "74.9"),
+    },
+}
+TABLE_2 = pd.DataFrame(
+    [
+        (experiment, method, metric, printed)
+        for experiment, rows in _PRINTED.items()
+        for method, cells in rows.items()
+        for metric, printed in zip(METRICS, cells, strict=True)
+    ],
+    columns=["experiment", "method", "metric", "paper"],
+)
+
+
+def beside_paper(table: pd.DataFrame) -> pd.DataFrame:
+    """Table 2 as printed beside our means at the last epoch.
+
+    Parameters
+    ----------
+    table
+        Rows of ``run`` or ``sweep``, with one protocol for each experiment and method.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each cell: experiment, method, metric, paper (as printed), mean, low, high
+        (95 % interval over seeds) and n.
+    """
+    last, keys = table[table.epoch == table.epoch.max()], ["experiment", "method"]
+    ours = pd.concat(intervals(last, keys, metric).assign(metric=metric) for metric in METRICS)
+    return TABLE_2.merge(ours.drop(columns="sd"), on=[*keys, "metric"])
+
+
+def printed_range(printed: str) -> tuple[float, float]:
+    """Ends of what a printed percentage may have been rounded from, as fractions.
+
+    Examples
+    --------
+    >>> [round(end, 4) for end in printed_range("67.4")], printed_range("100")
+    ([0.6735, 0.6745], (0.995, 1.005))
+    """
+    half = 0.5 * 10.0 ** -len(printed.partition(".")[2])
+    return (float(printed) - half) / 100, (float(printed) + half) / 100
+
+
+def among_single_runs(table: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
+    """Each accuracy of Table 2 against what most single runs give.
+
+    Parameters
+    ----------
+    table
+        Rows of ``run`` or ``sweep`` at one epoch, with one protocol for each experiment and
+        method, and seeds enough for the level: 39 for 95 %.
+    level
+        Of :func:`prediction_interval`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each of the 27 cells: experiment, method, metric, paper (as
+        printed), low and high of :func:`prediction_interval`, n, and `inside`, whether a
+        number in between is printed as the paper's.
+    """
+    rows = []
+    for cell in TABLE_2.to_dict("records"):
+        mine = (table.experiment == cell["experiment"]) & (table.method == cell["method"])
+        runs = table.loc[mine, cell["metric"]]
+        low, high = prediction_interval(runs, level)
+        lowest, highest = printed_range(cell["paper"])
+        inside = low <= highest and lowest <= high
+        rows.append(cell | {"low": low, "high": high, "n": len(runs), "inside": inside})
+    return pd.DataFrame(rows)
+
+
+def audit(test_sizes: dict[str, tuple[int, int]]) -> pd.DataFrame:
+    """Overall accuracies that follow from the printed class accuracies, beside the printed ones.
+
+    Parameters
+    ----------
+    test_sizes
+        Minority and majority test images of each experiment.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each experiment and method: experiment, method, paper (as printed), the
+        lowest and highest overall accuracy that printed class accuracies may stand for, and
+        `consistent`, whether a number in between is printed as the paper's.
+    """
+    rows = []
+    for (experiment, method), cells in TABLE_2.groupby(["experiment", "method"], sort=False):
+        *classes, overall = cells.paper
+        sizes = test_sizes[experiment]
+        ends = np.minimum([printed_range(printed) for printed in classes], 1.0)
+        low, high = sizes @ ends / sum(sizes)
+        lowest, highest = printed_range(overall)
+        key = {"experiment": experiment, "method": method, "paper": overall}
+        consistent = low <= highest and lowest <= high
+        rows.append(key | {"low": low, "high": high, "consistent": consistent})
+    return pd.DataFrame(rows)

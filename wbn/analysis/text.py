@@ -1,0 +1,59 @@
+"""Numbers as they are printed: fractions as percent, with a true minus, and never minus zero."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+MINUS = "\u2212"
+
+
+def percent(fraction: float, digits: int = 1, sign: bool = False) -> str:
+    """A fraction in percent, or a difference of fractions in points with its ``sign``.
+
+    What rounds to zero has no sign, and what is missing is empty.
+
+    Examples
+    --------
+    >>> percent(0.9661), percent(-0.257, sign=True), percent(0.031, 0, sign=True)
+    ('96.6', '\u221225.7', '+3')
+    >>> percent(-0.0001), percent(float("nan"))
+    ('0.0', '')
+    """
+    if pd.isna(fraction):
+        return ""
+    plain = f"{100 * fraction:{'+' if sign else ''}.{digits}f}"
+    if float(plain) == 0:
+        return plain.lstrip("+-")
+    return plain.replace("-", MINUS)
+
+
+def with_interval(mean: float, low: float, high: float, digits: int = 1, sign: bool = False) -> str:
+    """A mean with its interval, in percent or in points.
+
+    Examples
+    --------
+    >>> with_interval(0.966, 0.9612, 0.9699)
+    '96.6 [96.1, 97.0]'
+    >>> with_interval(-0.0139, -0.0188, 0.0002, sign=True)
+    '\u22121.4 [\u22121.9, 0.0]'
+    """
+    mean, low, high = (percent(value, digits, sign) for value in (mean, low, high))
+    return f"{mean} [{low}, {high}]"
+
+
+def written(table: pd.DataFrame, digits: int = 1, sign: bool = False) -> pd.Series:
+    """`with_interval` of the columns mean, low and high of each row."""
+    numbers = zip(table["mean"], table["low"], table["high"], strict=True)
+    text = [with_interval(*row, digits, sign) for row in numbers]
+    return pd.Series(text, table.index, dtype=object)
+
+
+def in_percent(table: pd.DataFrame, digits: int = 1, sign: bool = False) -> pd.DataFrame:
+    """A table of fractions as `percent`.
+
+    Examples
+    --------
+    >>> in_percent(pd.DataFrame({"wlf_wbn": [0.4187, float("nan")]}))["wlf_wbn"].tolist()
+    ['41.9', '']
+    """
+    return table.map(lambda fraction: percent(fraction, digits, sign))

@@ -1,0 +1,9 @@
+"""Figures that a reader can move: SVG and a little JavaScript, no kernel and no network.
+
+The picture is complete before any script runs, and the same input gives the same bytes.
+"""
+
+from wbn.figures.interactive.class_balanced import class_balanced_sliders
+from wbn.figures.interactive.minority_weight import minority_weight_slider
+
+__all__ = ["class_balanced_sliders", "minority_weight_slider"]

@@ -1,9 +1,0 @@
-"""Figures that a reader can move: SVG and a little JavaScript, no kernel and no network.
-
-The picture is complete before any script runs, and the same input gives the same bytes.
-"""
-
-from wbn.interactive.class_balanced import class_balanced_sliders
-from wbn.interactive.minority_weight import minority_weight_slider
-
-__all__ = ["class_balanced_sliders", "minority_weight_slider"]
