@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from wbn.analysis.design import d_optimal
 from wbn.analysis.study import (
     LEVELS,
+    PAIRS,
     choice_effects,
     column_effects,
     design_points,
@@ -52,6 +54,11 @@ def test_the_plan_has_every_level_of_every_factor():
     assert {factor: set(points[factor]) for factor in LEVELS} == {
         factor: set(levels) for factor, levels in LEVELS.items()
     }
+
+
+def test_the_points_are_those_that_the_declared_call_chooses():
+    points = design_points(PROTOCOLS)[list(LEVELS)]
+    assert d_optimal(LEVELS, PAIRS, n=20, seed=0).values.tolist() == points.values.tolist()
 
 
 def test_effects_are_the_ones_put_in():

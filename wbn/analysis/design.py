@@ -79,18 +79,22 @@ def _exchange(rows: np.ndarray, points: np.ndarray, shape: list[int]) -> np.ndar
     """Row numbers of a design that no change of one coordinate improves."""
     place = np.array([np.prod(shape[f + 1 :], dtype=int) for f in range(len(shape))])
     score, before = _log_det(rows[points @ place]), -np.inf
-    while score > before + 1e-9:
+    while score > before:
         before = score
         for point, factor in np.ndindex(points.shape):
             trials = np.repeat(points[None], shape[factor], axis=0)
             trials[:, point, factor] = range(shape[factor])
             scores = [_log_det(rows[trial @ place]) for trial in trials]
-            points, score = trials[int(np.argmax(scores))], max(scores)
+            if max(scores) > score:  # a tie leaves the level as it is
+                points, score = trials[int(np.argmax(scores))], max(scores)
     return points @ place
 
 
 def _log_det(x: np.ndarray) -> float:
-    return float(np.linalg.slogdet(x.T @ x + 1e-6 * np.eye(x.shape[1]))[1])
+    # The ridge lets designs be compared whose determinant is zero, as random starts often have;
+    # rounding makes ties equal whatever the processor, so that the search ends alike everywhere.
+    ridge = 1e-6 * np.eye(x.shape[1])
+    return round(float(np.linalg.slogdet(x.T @ x + ridge)[1]), 8)
 
 
 def responses(
