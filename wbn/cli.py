@@ -90,9 +90,8 @@ def show(
     """Tell what a store holds, what a plan still misses, and what that would cost."""
     _require(store)
     from wbn.experiments.store import Store
-    from wbn.experiments.verify import stored_units
 
-    held = stored_units(Store(store))
+    held = Store(store).units()
     table = Table(
         "experiment", "method", "differs from the reference reading by", "seeds", "seconds"
     )
@@ -143,12 +142,11 @@ def claims(
     """Judge the paper's claims from stored results, and print the verdicts in Markdown."""
     from wbn.analysis.claims import claims_markdown
     from wbn.experiments.store import Store
-    from wbn.experiments.verify import stored_units
 
     stores = [Store(folder / name) for name in ("family", "corrections")]
     for store in stores:
         _require(store.folder)
-    tables = [store.read(unit) for store in stores for unit, _ in stored_units(store)]
+    tables = [store.read(unit) for store in stores for unit, _ in store.units()]
     with _explained(folder):
         if not tables:
             raise ValueError(f"{folder} holds no results: run the plans of the two stores first")

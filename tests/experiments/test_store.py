@@ -14,7 +14,6 @@ import pytest
 import wbn
 from wbn.experiments import Protocol, run
 from wbn.experiments.store import ABANDONED, SOURCES, DamagedPart, Store, Unit, origin
-from wbn.experiments.verify import stored_units
 
 UNIT = Unit(Protocol.paper("i", "lf_sbn", hidden=3, epochs=1).resolved(), (0, 1))
 
@@ -121,7 +120,18 @@ def test_a_table_of_ten_classes_comes_back_to_the_bit(store):
     table = run(unit.protocol, unit.seeds, progress=False)
     store.write(unit, table, origin(1.0))
     pd.testing.assert_frame_equal(store.read(unit), table, check_exact=True)
-    assert [held for held, _ in stored_units(store)] == [unit]
+    assert [written for written, _ in store.units()] == [unit]
+
+
+def test_units_come_with_their_seconds_and_each_sidecar_is_read_once(store, table, monkeypatch):
+    units = [Unit(UNIT.protocol, seeds) for seeds in ((0, 1), (12,), (5, 7))]
+    for seconds, unit in enumerate(units):
+        store.write(unit, table, origin(seconds))
+    read, from_dict = [], Protocol.from_dict
+    monkeypatch.setattr(Protocol, "from_dict", lambda d: read.append(d) or from_dict(d))
+    assert set(store.units()) == set(zip(units, (0, 1, 2), strict=True))
+    assert len(read) == len(units)
+    assert [unit.name for unit, _ in store.units()] == sorted(unit.name for unit in units)
 
 
 def test_a_missing_part_is_damage(store, table):
@@ -129,13 +139,13 @@ def test_a_missing_part_is_damage(store, table):
     (store.folder / f"{UNIT.name}.csv").unlink()
     with pytest.warns(DamagedPart, match=UNIT.name):
         assert store.read(UNIT) is None
-    assert stored_units(store) == []
+    assert store.units() == []
 
 
 def test_other_files_in_the_folder_are_left_alone(store, table):
     (store.folder / "speed_of_the_engine.json").write_text('{"ms": 1}')
     store.write(UNIT, table, origin(1.0))
-    assert [unit for unit, _ in stored_units(store)] == [UNIT]
+    assert [unit for unit, _ in store.units()] == [UNIT]
     assert (store.folder / "speed_of_the_engine.json").exists()
 
 

@@ -114,17 +114,16 @@ class Store:
     def _sidecar(self, name: str) -> Path:
         return self.folder / f"{name}.json"
 
-    def sidecars(self) -> Iterator[dict]:
-        """The sidecar of each unit in the store, in the order of their names."""
+    def units(self) -> list[tuple[Unit, float]]:
+        """Each unit in the store with the seconds it took, in the order of their names."""
         names = sorted(path.stem for path in self.folder.glob("*.json"))
-        for name in filter(UNIT_NAME.fullmatch, names):
-            sidecar = self._record(name)
-            if sidecar is not None:
-                yield {"name": name, **sidecar}
+        records = map(self._record, filter(UNIT_NAME.fullmatch, names))
+        return [(unit, sidecar["seconds"]) for unit, sidecar in filter(None, records)]
 
     def provenance(self, unit: Unit) -> dict | None:
         """The sidecar of one unit, None if the unit is not there."""
-        return self._record(unit.name)
+        record = self._record(unit.name)
+        return record and record[1]
 
     def read(self, unit: Unit) -> pd.DataFrame | None:
         """The rows of a unit, None if it is not there; a damaged one is set aside."""
@@ -153,7 +152,8 @@ class Store:
         with _staged(record, f"{json.dumps(sidecar, indent=1)}\n".encode()), _staged(part, content):
             record.unlink(missing_ok=True)  # and then, from the inside out, the part and the record
 
-    def _record(self, name: str) -> dict | None:
+    def _record(self, name: str) -> tuple[Unit, dict] | None:
+        """The unit of that name and its sidecar, None if it is not there or damaged."""
         try:
             sidecar = json.loads(self._sidecar(name).read_bytes())
             unit = Unit(Protocol.from_dict(sidecar["protocol"]), tuple(sidecar["seeds"]))
@@ -164,7 +164,7 @@ class Store:
         except (ValueError, KeyError, TypeError) as error:
             self._set_aside(name, f"its sidecar cannot be used: {error!r}")
             return None
-        return sidecar
+        return unit, sidecar
 
     def _set_aside(self, name: str, reason: str) -> None:
         part = self._part(name)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from wbn.experiments.protocol import Protocol
 from wbn.experiments.rows import metrics
-from wbn.experiments.store import Store, Unit
+from wbn.experiments.store import Store
 from wbn.experiments.sweep import run_unit, sweep
 from wbn.experiments.training import run
 
@@ -54,14 +53,6 @@ def _scores(table: pd.DataFrame) -> pd.DataFrame:
     return runs[metrics(runs)]
 
 
-def stored_units(store: Store) -> list[tuple[Unit, float]]:
-    """What a store holds, each unit with the seconds it took."""
-    return [
-        (Unit(Protocol.from_dict(s["protocol"]), tuple(s["seeds"])), s["seconds"])
-        for s in store.sidecars()
-    ]
-
-
 def verify(
     store: Store | Path | str, sample: int, seed: int, max_seconds: float = 120.0
 ) -> pd.DataFrame:
@@ -84,7 +75,7 @@ def verify(
         A row for each unit: unit, seconds (as stored) and verdict of `agreement`.
     """
     store = Store(store)
-    units, rows = stored_units(store), []
+    units, rows = store.units(), []
     random.Random(seed).shuffle(units)
     for unit, seconds in units:
         if len(rows) < sample and seconds <= max_seconds:
@@ -103,7 +94,7 @@ def spot_check(store: Store | Path | str, sample: int = 1, seed: int = 2019) -> 
 def first_epoch_check(store: Store | Path | str, seed: int = 2019) -> str:
     """Run the first epoch of one random run again, and compare; for units that take too long."""
     store = Store(store)
-    unit, _ = random.Random(seed).choice(stored_units(store))
+    unit, _ = random.Random(seed).choice(store.units())
     first = replace(unit.protocol, epochs=1, eval_epochs=(1,))
     fresh, kept = run(first, unit.seeds[:1], progress=False), store.read(unit)
     if kept is not None:
@@ -117,7 +108,7 @@ def reproduce(
 ) -> pd.DataFrame:
     """Recompute everything that a store holds into a fresh one, and compare unit by unit."""
     store, fresh = Store(store), Store(fresh)
-    units = [unit for unit, _ in stored_units(store)]
+    units = [unit for unit, _ in store.units()]
     for seeds in sorted({unit.seeds for unit in units}):
         sweep([u.protocol for u in units if u.seeds == seeds], seeds, fresh, executor)
     return pd.DataFrame(
