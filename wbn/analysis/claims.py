@@ -7,7 +7,7 @@ are the margins.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,12 +29,12 @@ VARIANTS = {
     "correction none": {"correction": "none"},
 }
 
-Outcome = Literal["replicated", "not replicated", "undecided"]
+Outcome = Literal["replicated", "not replicated", "undecided", "held", "failed"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim under one reading, and the numbers behind it."""
+    """What became of a claim under one reading, or of a prediction, and the numbers behind it."""
 
     outcome: Outcome
     evidence: pd.DataFrame
@@ -102,8 +102,25 @@ def in_words(outcomes: pd.Series) -> str:
     return f"{told}, undecided in {left}" if left else told
 
 
+def by_reading(claims: Sequence[Claim], table: pd.DataFrame, epoch: int = EPOCH) -> pd.DataFrame:
+    """The outcome of each claim, a column, under each reading of the family, a row from 1 on."""
+    outcomes = {claim.name: claim.over_family(table, epoch).outcome for claim in claims}
+    readings = pd.RangeIndex(1, len(FAMILY) + 1, name="reading")
+    return pd.DataFrame(outcomes).set_axis(readings)
+
+
+def held_by_epoch(
+    claims: Sequence[Claim], table: pd.DataFrame, epochs: Sequence[int]
+) -> pd.DataFrame:
+    """In how many readings each claim holds, epoch by epoch."""
+    outcomes = {epoch: by_reading(claims, table, epoch) for epoch in epochs}
+    return pd.DataFrame({e: (o == "replicated").sum() for e, o in outcomes.items()}).T.rename_axis(
+        "epoch"
+    )
+
+
 def claims_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Each claim with its criterion, its verdict over the family, and where to look further.
+    """Each claim with its criterion and its verdict over the family.
 
     Parameters
     ----------
@@ -113,28 +130,22 @@ def claims_table(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row for each claim: claim, criterion, verdict, evidence (a page of the book) and test
-        (the file that tests the criterion).
+        A row for each claim: claim, criterion and verdict.
     """
     return pd.DataFrame(
         {
             "claim": f"{claim.name} ({claim.origin}). {claim.words}",
             "criterion": claim.criterion,
             "verdict": in_words(claim.over_family(table).outcome),
-            "evidence": "05_three_experiments",
-            "test": "tests/analysis/test_claims.py",
         }
         for claim in CLAIMS
     )
 
 
 def claims_markdown(table: pd.DataFrame) -> str:
-    """The rows of `claims_table` in Markdown, with links from the repository's root."""
-    lines = ["| claim | criterion | verdict | evidence | test |", "|---|---|---|---|---|"]
-    for row in claims_table(table).itertuples():
-        name = row.test.rpartition("/")[2]
-        links = f"[chapter 5](book/{row.evidence}.ipynb) | [{name}]({row.test})"
-        lines.append(f"| {row.claim} | {row.criterion} | {row.verdict} | {links} |")
+    """The rows of `claims_table` in Markdown."""
+    lines = ["| claim | criterion | verdict |", "|---|---|---|"]
+    lines += [f"| {' | '.join(row)} |" for row in claims_table(table).itertuples(index=False)]
     return "\n".join(lines)
 
 

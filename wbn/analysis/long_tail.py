@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import comb
 
 import numpy as np
 import pandas as pd
 
+from wbn.analysis.claims import EPOCH
 from wbn.analysis.intervals import paired_difference
 from wbn.analysis.text import written
+from wbn.experiments.data import LONG_TAILED
+from wbn.experiments.plan import stored
 
 CHOICES = ("method", "beta", "batch_order", "logit_adjustment")
+RATIOS = {name: f"ratio {ratio}" for name, ratio in LONG_TAILED.items()}
 # What tells the arms apart. CB is class-balanced weights, IF their limit, inverse frequency.
 ARMS = {
     "plain": ("lf_sbn", None, "reshuffle", 0.0),
@@ -103,6 +107,49 @@ def wbn_minus_sbn(table: pd.DataFrame, metric: str = "accuracy_balanced") -> pd.
             gains(table, [f"{weights} + WBN"], f"{weights} + sBN", metric).assign(weights=weights)
             for weights in ("CB", "IF")
         ],
+        ignore_index=True,
+    )
+
+
+def arms(store: str, *choices: str, **only: object) -> pd.DataFrame:
+    """Rows of a stored comparison, as `compared`; the arguments are those of ``stored``."""
+    return compared(stored(store, *CHOICES[1:], *choices, **only))
+
+
+def settings(epoch: int = EPOCH) -> dict[str, pd.DataFrame]:
+    """Rows of the paper's network with ten classes, for each setting of output, loss and inference.
+
+    "Output BN" and "no output BN" are evaluated with averages over mini-batches; "pooled" with
+    pooled statistics of the same networks; "data set" has the data set's loss normalizer.
+    """
+    output, bare = (
+        arms("long_tail", epoch=epoch),
+        arms("bare_output", "loss_normalizer", epoch=epoch),
+    )
+    batch = bare[bare.loss_normalizer == "batch"]
+    dataset = bare[bare.loss_normalizer == "dataset"]
+    rows = {
+        "output BN": (output, "batch_average"),
+        "output BN, pooled": (output, "pooled"),
+        "no output BN": (batch, "batch_average"),
+        "no output BN, pooled": (batch, "pooled"),
+        "no output BN, data set": (dataset, "batch_average"),
+    }
+    return {name: table[table.inference == kind] for name, (table, kind) in rows.items()}
+
+
+def convolutions() -> dict[str, pd.DataFrame]:
+    """Rows of the convolutional network at its last epoch, with and without output BN."""
+    table = arms("convolution", "output_norm")
+    last = table[table.epoch == table.epoch.max()]
+    bare = last.output_norm == "none"
+    return {"output BN": last[~bare], "no output BN": last[bare]}
+
+
+def gaps(tables: Mapping[str, pd.DataFrame], metric: str = "accuracy_balanced") -> pd.DataFrame:
+    """`wbn_minus_sbn` of each of several tables, with its name in the column setting."""
+    return pd.concat(
+        [wbn_minus_sbn(table, metric).assign(setting=name) for name, table in tables.items()],
         ignore_index=True,
     )
 

@@ -40,15 +40,12 @@ def pooling_changes() -> pd.DataFrame:
 
 def pooling_by_batch_size() -> pd.DataFrame:
     """The same for WLF+WBN in batches of 100, 200 and 500, in (ii) and (iii)."""
-    only = {"method": "wlf_wbn", "experiment": ["ii", "iii"]}
-    kinds = {"inference": ["batch_average", "pooled"]}
-    larger = stored("mechanism", "batch_size", batch_order="reshuffle", loss_normalizer="batch",
-                    **only, **kinds)  # fmt: skip
+    only = {"method": "wlf_wbn", "experiment": ["ii", "iii"], "batch_order": "reshuffle",
+            "loss_normalizer": "batch", "inference": ["batch_average", "pooled"]}  # fmt: skip
+    hundred = stored("evaluation", "batch_size", epoch=EPOCH, **only)
+    larger = stored("mechanism", "batch_size", **only)
     last = larger.groupby("protocol").epoch.transform("max")
-    runs = pd.concat(
-        [stored("evaluation", "batch_size", epoch=EPOCH, **only, **kinds),
-         larger[larger.epoch == last].assign(epoch=EPOCH)]  # fmt: skip
-    )
+    runs = pd.concat([hundred, larger[larger.epoch == last].assign(epoch=EPOCH)])
     return pd.concat(
         _pooled_minus_average(networks).assign(batch_size=size)
         for size, networks in runs.groupby("batch_size")

@@ -1,0 +1,36 @@
+"""How numbers are printed."""
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wbn.analysis.text import MINUS, in_percent, percent, with_interval, written
+
+numbers = st.floats(-1, 1)
+
+
+@given(numbers, st.integers(0, 3), st.booleans())
+def test_what_is_printed_is_the_rounded_number(fraction, digits, sign):
+    text = percent(fraction, digits, sign)
+    assert float(text.replace(MINUS, "-")) == pytest.approx(
+        100 * fraction, abs=0.5 * 10**-digits + 1e-9
+    )
+
+
+@given(numbers, st.integers(0, 3), st.booleans())
+def test_no_hyphen_and_no_sign_of_zero(fraction, digits, sign):
+    text = percent(fraction, digits, sign)
+    assert "-" not in text
+    zero = float(text.replace(MINUS, "-")) == 0
+    assert (text[0] in f"{MINUS}+") == (not zero and (sign or fraction < 0))
+
+
+def test_tables_of_means_and_of_fractions():
+    rows = pd.DataFrame({"mean": [0.5, -0.1], "low": [0.4, -0.2], "high": [0.6, 0.0]}, ["a", "b"])
+    assert written(rows).to_dict() == {
+        "a": "50.0 [40.0, 60.0]",
+        "b": f"{MINUS}10.0 [{MINUS}20.0, 0.0]",
+    }
+    assert written(rows, 0, sign=True)["a"] == with_interval(0.5, 0.4, 0.6, 0, sign=True)
+    assert in_percent(rows[["low"]], digits=0).low.tolist() == ["40", f"{MINUS}20"]
