@@ -43,7 +43,6 @@ def reproduce(
     scheduler: Scheduler = None,
 ) -> None:
     """Run the paper's three experiments and print its Table 2 beside ours."""
-    from wbn.analysis.intervals import summarize
     from wbn.analysis.table_2 import beside_paper
     from wbn.figures.runs import trajectories
     from wbn.figures.style import use_house_style
@@ -62,7 +61,7 @@ def reproduce(
     _print_table_2(beside, epochs)
     beside.to_csv(store / "table_2.csv", index=False)
     use_house_style()
-    trajectories(summarize(table)).savefig(store / "curves.png")
+    trajectories(table).savefig(store / "curves.png")
     out.print(f"Written: {store / 'table_2.csv'} and {store / 'curves.png'}")
 
 

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+import seaborn as sns
 import torch
-from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from wbn.experiments.block import cut_batches
 from wbn.experiments.protocol import Protocol
 from wbn.experiments.training import Trainer
-from wbn.figures.style import MAJORITY, METHOD_COLORS, MINORITY
+from wbn.figures.style import (
+    INK,
+    MAJORITY,
+    METHOD_COLORS,
+    MINORITY,
+    WIDTH,
+    fitted,
+    panels,
+    steady_jitter,
+)
 from wbn.functional import weighted_moments
+
+HELD = ["no minority sample", "one", "two or more"]
+ROWS = 42  # of squares in the picture of a training set
 
 
 class ExampleBatch(NamedTuple):
@@ -73,29 +87,80 @@ def mini_batch(x: Tensor, sample_weight: Tensor, minority: Tensor) -> Figure:
     minority : Tensor
         Whether each sample belongs to the minority class, shape (N,).
     """
-    figure, axis = plt.subplots(figsize=(7, 2.4))
+    figure, (axis,) = panels(2.2)
     height = heights(minority)
-    area = 12 * sample_weight / sample_weight.median()
+    area = 10 * sample_weight / sample_weight.median()
     disc = np.pi / 4  # a disc covers less than a diamond of the same size
     for mask, color, marker, size, name in (
         (~minority, MAJORITY, "o", area, "majority"),
         (minority, MINORITY, "D", disc * area, "minority"),
     ):
         axis.scatter(
-            x[mask], height[mask.numpy()], s=size[mask], color=color, marker=marker, alpha=0.6,
+            x[mask], height[mask.numpy()], s=size[mask], color=color, marker=marker, alpha=0.7,
             linewidths=0, label=name,
         )  # fmt: skip
     for weight, style, name in ((None, "--", "BN's mean"), (sample_weight, "-", "WBN's mean")):
         mean, _ = weighted_moments(x[:, None], weight)
-        axis.axvline(mean.item(), color="black", linestyle=style, linewidth=1.5, label=name)
+        axis.axvline(mean.item(), color=INK, linestyle=style, linewidth=2, label=name)
     axis.set_ylim(-1.4, 1.4)
     axis.margins(x=0.1)
     axis.set_yticks([])
     axis.spines["left"].set_visible(False)
     axis.set_xlabel("signal before normalization")
-    legend = figure.legend(loc="outside upper center", ncols=4)
+    legend = figure.legend(loc="outside upper center", ncols=4, columnspacing=1, handlelength=1.5)
     for handle in legend.legend_handles[:2]:
         handle.set_sizes([30])
+    return figure
+
+
+def weight_in_loss(
+    majority: np.ndarray, minority: np.ndarray, normalizers: Mapping[str, np.ndarray]
+) -> Figure:
+    """What each class weighs in the loss of a batch, by its minority samples, as stacked bars.
+
+    Parameters
+    ----------
+    majority, minority
+        Total weight of each class in a batch with 0, 1, ... minority samples.
+    normalizers
+        For each title, what the loss of such a batch is divided by.
+    """
+    classes = {"majority": majority, "minority": minority}
+    rows = pd.concat(
+        pd.DataFrame({"title": title, "class": name, "weight": weight / z}).rename_axis("samples")
+        for title, z in normalizers.items()
+        for name, weight in classes.items()
+    ).reset_index()
+    grid = sns.displot(
+        rows, x="samples", weights="weight", col="title", hue="class", multiple="stack",
+        hue_order=["minority", "majority"], palette=[MINORITY, MAJORITY], discrete=True,
+        shrink=0.7, alpha=1, linewidth=0,
+    )  # fmt: skip
+    grid.set(xticks=range(len(majority)))
+    grid.set_titles("{col_name}")
+    grid.set_axis_labels("", "weight in the loss")
+    grid.figure.supxlabel("minority samples in the batch", size="medium")
+    return fitted(grid, 2.8)
+
+
+def variance_ratios(ratios: Mapping[int, np.ndarray]) -> Figure:
+    """Histograms of a batch's variance relative to the training set's, on a logarithmic axis.
+
+    Parameters
+    ----------
+    ratios
+        For two batch sizes, the ratios: the first is drawn filled, the second as a line.
+    """
+    figure, (axis,) = panels(2.6)
+    looks = ((MAJORITY, True), (MINORITY, False))
+    for (size, values), (color, fill) in zip(ratios.items(), looks, strict=True):
+        sns.histplot(
+            x=values, ax=axis, color=color, fill=fill, element="step", log_scale=True, bins=50,
+            binrange=(-1.5, 1), linewidth=2, alpha=0.6 if fill else 1, label=f"{size} images",
+        )  # fmt: skip
+    axis.set(xlabel="variance of a batch / of the training set", ylabel="frequency", yticks=[])
+    axis.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
+    figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
@@ -109,27 +174,21 @@ def spread_of_means(bn: Tensor, wbn: Tensor, ones: Tensor) -> Figure:
     ones : Tensor
         Number of minority samples in each batch, shape (B,).
     """
-    figure, (above, below) = plt.subplots(2, 1, figsize=(7, 4), sharex=True, sharey=True)
-    bins = np.linspace(min(bn.min(), wbn.min()), max(bn.max(), wbn.max()), 90)
-    above.hist(bn, bins, color=METHOD_COLORS["wlf_sbn"])
-    above.set_title("BN's mean")
-    kinds = {"no minority sample": ones == 0, "one": ones == 1, "two or more": ones > 1}
-    below.hist(
-        [wbn[kind].numpy() for kind in kinds.values()],
-        bins,
-        stacked=True,
-        color=["#00523D", METHOD_COLORS["wlf_wbn"], "#8FD9C3"],
-        label=list(kinds),
+    held = pd.cut(ones.numpy(), [-1, 0, 1, np.inf], labels=HELD)
+    rows = pd.concat(
+        pd.DataFrame({"title": title, "mean": means.numpy(), "held": held})
+        for title, means in (("BN's mean", bn), ("WBN's mean", wbn))
     )
-    below.set_title("WBN's mean")
-    below.legend()
-    below.set_xlabel("mean of a mini-batch")
-    for axis in (above, below):
-        axis.set_ylabel("batches")
-    return figure
+    grid = sns.displot(
+        rows, x="mean", row="title", hue="held", multiple="stack", bins=90, alpha=1, element="step",
+        palette=[MAJORITY, MINORITY, METHOD_COLORS["wlf_sbn"]], linewidth=0,
+    )  # fmt: skip
+    grid.set_titles(row_template="{row_name}")
+    grid.set_axis_labels("mean of a mini-batch", "batches")
+    return fitted(grid, 3.6)
 
 
-def places_of_batches(place: Tensor, ones: Tensor, lines: dict[str, float]) -> Figure:
+def places_of_batches(place: Tensor, ones: Tensor, lines: Mapping[str, float]) -> Figure:
     """WBN's mean of each mini-batch by its number of minority samples, and lines across.
 
     Parameters
@@ -141,46 +200,59 @@ def places_of_batches(place: Tensor, ones: Tensor, lines: dict[str, float]) -> F
     lines : dict
         Places to mark, by name.
     """
-    figure, axis = plt.subplots(figsize=(7, 3.2))
-    jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(ones))
-    for mask, color, marker in ((ones == 0, MAJORITY, "o"), (ones > 0, MINORITY, "D")):
-        axis.scatter(ones[mask] + jitter[mask], place[mask], color=color, marker=marker, s=18)
+    figure, (axis,) = panels(3)
+    rows = pd.DataFrame({"ones": ones.numpy(), "place": place.numpy()})
+    with steady_jitter():
+        sns.stripplot(
+            rows, x="ones", y="place", hue=rows["ones"] > 0, palette=[MAJORITY, MINORITY],
+            native_scale=True, jitter=0.3, size=5, alpha=0.8, legend=False, ax=axis,
+        )  # fmt: skip
     for (name, height), style in zip(lines.items(), ("--", "-"), strict=True):
-        axis.axhline(height, color="black", linestyle=style, linewidth=1.5, label=name)
-    axis.set_xlabel("minority samples in the mini-batch")
-    axis.set_ylabel("WBN's mean")
+        axis.axhline(height, color=INK, linestyle=style, linewidth=1.5, label=name)
+    axis.set(xlabel="minority samples in the mini-batch", ylabel="WBN's mean")
     axis.set_yticks([0, 0.5, 1], ["majority", "halfway", "minority"])
     figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
-def share_of_images(counts: dict[str, list[int]]) -> Figure:
-    """One square for each training image of each experiment, the minority class colored.
+def share_of_images(counts: Mapping[str, tuple[int, int]]) -> Figure:
+    """A square for each training image of each experiment, the minority's in a block of its own.
 
     Parameters
     ----------
-    counts : dict
+    counts
         Minority and majority class size for each title.
     """
-    figure, axes = plt.subplots(1, len(counts), figsize=(7, 3))
-    for axis, (title, (minority, majority)) in zip(axes, counts.items(), strict=True):
-        kind = np.full(80 * 80, 2)
-        kind[: majority + minority] = np.arange(majority + minority) >= majority
-        colors = ListedColormap([MAJORITY, MINORITY, "white"])
-        axis.imshow(kind.reshape(80, 80).T, cmap=colors, vmin=0, vmax=2, interpolation="nearest")
-        axis.set_title(f"{title} {minority} of {majority + minority}")
-        axis.axis("off")
+    sizes = [
+        (rare, int(np.ceil(rare**0.5)), many, -(-many // ROWS)) for rare, many in counts.values()
+    ]
+    pitch = 72 * WIDTH / max(side + 2 + columns for _, side, _, columns in sizes)
+    width, tall = 0.72 * pitch, (ROWS + 10) * pitch  # of a square and of an experiment, points
+    figure = plt.figure(figsize=(WIDTH, tall * len(counts) / 72))
+    axis = figure.add_axes((0, 0, 1, 1), xlim=(0, 72 * WIDTH), ylim=(tall * len(counts), 0))
+    axis.axis("off")
+    for n, (title, (rare, side, many, columns)) in enumerate(zip(counts, sizes, strict=True)):
+        axis.text(0, n * tall + 7.5 * pitch, f"{title} {rare} of {many + rare}")
+        for number, rows, left, color in (
+            (many, ROWS, 0, MAJORITY),
+            (rare, side, (columns + 2) * pitch, MINORITY),
+        ):
+            for row in range(rows):  # a line whose dashes are as long as they are thick
+                end = left + (len(range(row, number, rows)) - 1) * pitch + width
+                axis.plot(
+                    [left, end], [(n + 1) * tall - (row + 0.5) * pitch] * 2, color=color,
+                    linewidth=width, dashes=(1, pitch / width - 1), dash_capstyle="butt",
+                )  # fmt: skip
     return figure
 
 
-def digit_sheets(sheets: dict[str, Tensor], columns: int = 9) -> Figure:
+def digit_sheets(sheets: Mapping[str, Tensor], columns: int = 9) -> Figure:
     """Sheets of digits side by side, each under its title."""
     rows = max(-(-len(images) // columns) for images in sheets.values())
-    height = 0.4 + 5 * rows / columns / len(sheets)
-    figure, axes = plt.subplots(1, len(sheets), figsize=(5, height), layout="constrained")
+    figure, axes = panels(0.4 + 5 * rows / columns / len(sheets), columns=len(sheets))
     figure.get_layout_engine().set(w_pad=0.1)
     for axis, (title, images) in zip(axes, sheets.items(), strict=True):
-        axis.imshow(tile(images, columns), cmap="gray_r", interpolation="nearest")
+        axis.imshow(tile(images, columns), cmap="gray_r", interpolation="none")
         axis.set_title(title)
         axis.axis("off")
     return figure

@@ -1,37 +1,35 @@
-"""Figures of the comparison on long-tailed data, 5 inches wide."""
+"""Figures of the comparison on long-tailed data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
+import seaborn as sns
 from matplotlib.figure import Figure
 
-from wbn.analysis.long_tail import ARMS
 from wbn.experiments.data import LONG_TAILED
-from wbn.figures.style import MARKERS, METHOD_COLORS, WIDTH
+from wbn.figures.runs import GIVEN, low_mean_high
+from wbn.figures.style import INK, MAJORITY, METHOD_COLORS, MINORITY, fitted
 
-OTHERS = {"sampler": ("#CC79A7", "D", "-."), "logit adj.": ("black", "v", ":")}
-LINE = {"linewidth": 1.3, "markersize": 5}
-HOLLOW = {"linestyle": "--", "markerfacecolor": "white"}
-SETTING_STYLES = (
-    {"color": "black", "marker": "o"},
-    {"color": "black", "marker": "o"} | HOLLOW,
-    {"color": "#0072B2", "marker": "s"},
-    {"color": "#0072B2", "marker": "s"} | HOLLOW,
-    {"color": "#D55E00", "marker": "D", "linestyle": ":"},
+RATIO = "images of the largest class for one of the smallest"
+# Color, marker and line. Inverse frequency, the limit of class-balanced weights, is dashed.
+ARM_LOOKS = {
+    "plain": (METHOD_COLORS["lf_sbn"], "s", "-"),
+    "CB + sBN": (METHOD_COLORS["wlf_sbn"], "^", "-"),
+    "CB + WBN": (METHOD_COLORS["wlf_wbn"], "o", "-"),
+    "IF + sBN": (METHOD_COLORS["wlf_sbn"], "v", "--"),
+    "IF + WBN": (METHOD_COLORS["wlf_wbn"], "X", "--"),
+    "sampler": (MINORITY, "D", "-."),
+    "logit adj.": (INK, "P", ":"),
+}
+SETTING_LOOKS = (
+    (INK, "o", "-"),
+    (INK, "X", "--"),
+    (MAJORITY, "s", "-"),
+    (MAJORITY, "D", "--"),
+    (MINORITY, "^", ":"),
 )
-
-
-def arm_style(arm: str) -> dict:
-    """Color, marker and line of an arm: the method's, dashed and hollow for inverse frequency."""
-    method, beta, *_ = ARMS[arm]
-    color, marker, line = OTHERS.get(arm, (METHOD_COLORS[method], MARKERS[method], "-"))
-    style = {"color": color, "marker": marker, "linestyle": line}
-    return style | (HOLLOW if beta == 1 else {})
 
 
 def gains_by_ratio(rows: pd.DataFrame, baseline: str) -> Figure:
@@ -45,13 +43,11 @@ def gains_by_ratio(rows: pd.DataFrame, baseline: str) -> Figure:
     baseline
         The arm that the others are compared with: the line at zero.
     """
-    figure, axis = plt.subplots(figsize=(WIDTH, 3.8))
-    axis.axhline(0, color=arm_style(baseline)["color"], label=baseline)
-    _lines(axis, {arm: (rows[rows.method == arm], arm_style(arm)) for arm in ARMS})
-    axis.set_xlabel("images of the largest class for one of the smallest")
-    axis.set_ylabel(f"ahead of {baseline} (points)")
-    figure.legend(loc="outside upper center", ncols=3)
-    return figure
+    shown = rows["method"].unique()
+    looks = {arm: look for arm, look in ARM_LOOKS.items() if arm in shown}
+    grid = _by_ratio(rows, "method", looks, aspect=1.3)
+    grid.set_axis_labels(RATIO, f"ahead of {baseline} (points)")
+    return fitted(grid, 3.8)
 
 
 def gaps_by_ratio(rows: pd.DataFrame) -> Figure:
@@ -63,62 +59,59 @@ def gaps_by_ratio(rows: pd.DataFrame) -> Figure:
         Of `wbn.analysis.long_tail.wbn_minus_sbn`, one for each experiment, weights and
         setting, with up to five settings in the column setting; bars are their 95 % intervals.
     """
-    names = rows.setting.unique()
-    if len(names) > len(SETTING_STYLES):
-        raise ValueError(f"{len(names)} settings, but looks for {len(SETTING_STYLES)}: draw fewer")
-    settings = dict(zip(names, SETTING_STYLES, strict=False))
-    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 3.8), sharey=True)
-    for axis, (weights, mine) in zip(axes, rows.groupby("weights"), strict=True):
-        axis.axhline(0, color="black", linewidth=0.8)
-        _lines(axis, {s: (mine[mine.setting == s], style) for s, style in settings.items()})
-        axis.set_title(weights)
-    axes[0].set_ylabel("WBN ahead of sBN (points)")
-    figure.supxlabel("images of the largest class for one of the smallest", fontsize="medium")
-    handles = axes[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside upper center", ncols=2)
-    return figure
+    names = rows["setting"].unique()
+    if len(names) > len(SETTING_LOOKS):
+        raise ValueError(f"{len(names)} settings, but looks for {len(SETTING_LOOKS)}: draw fewer")
+    looks = dict(zip(names, SETTING_LOOKS, strict=False))
+    grid = _by_ratio(rows, "setting", looks, col="weights")
+    grid.set_titles("{col_name}")
+    grid.set_axis_labels("", "WBN ahead of sBN (points)")
+    grid.figure.supxlabel(RATIO, size="medium")
+    return fitted(grid, 3.8, columns=2)
 
 
-def _lines(axis: Axes, lines: Mapping[str, tuple[pd.DataFrame, dict]]) -> None:
+def _by_ratio(
+    rows: pd.DataFrame, hue: str, looks: Mapping[str, tuple[str, str, str]], **facets: object
+) -> sns.FacetGrid:
     """Means in points with their intervals, side by side at each imbalance ratio."""
-    lines = {name: line for name, line in lines.items() if len(line[0])}
-    for place, (name, (rows, style)) in enumerate(lines.items()):
-        line = rows.set_index("experiment").reindex(LONG_TAILED).dropna()
-        aside = 1.03 ** (place - (len(lines) - 1) / 2)
-        reach = 100 * np.stack([line["mean"] - line.low, line.high - line["mean"]])
-        axis.errorbar(
-            [LONG_TAILED[e] * aside for e in line.index], 100 * line["mean"], yerr=reach,
-            label=name, **LINE, **style,
-        )  # fmt: skip
-    axis.set_xscale("log")
-    axis.set_xticks(list(LONG_TAILED.values()), list(LONG_TAILED.values()))
-    axis.minorticks_off()
+    colors, markers, lines = zip(*looks.values(), strict=True)
+    table = low_mean_high(rows.assign(ratio=rows["experiment"].map(LONG_TAILED)))
+    grid = sns.catplot(
+        table, kind="point", x="ratio", y="points", hue=hue, hue_order=list(looks),
+        native_scale=True, log_scale=(True, False), palette=list(colors), markers=list(markers),
+        linestyles=list(lines), markersize=5, linewidth=1.5, dodge=0.4, **GIVEN, **facets,
+    )  # fmt: skip
+    grid.refline(y=0, color=INK, linestyle="-", linewidth=1)
+    ratios = list(LONG_TAILED.values())
+    grid.set(xticks=ratios)
+    grid.set_xticklabels(ratios)
+    return grid
 
 
 def by_class_size(panels: Mapping[str, pd.DataFrame], counts: Sequence[int]) -> Figure:
-    """Accuracy of each class, the classes in order of their size, a line for each arm.
+    """Mean accuracy of each class, the classes in order of their size, a line for each arm.
 
     Parameters
     ----------
     panels
-        For each title, rows of `wbn.analysis.intervals.summarize` of one experiment, one for
-        each class and arm.
+        For each title, rows of `wbn.analysis.long_tail.compared` of one experiment at one epoch,
+        with one kind of inference.
     counts
         Training images of each class.
     """
-    figure, axes = plt.subplots(
-        len(panels), 1, figsize=(WIDTH, 1.1 + 2.1 * len(panels)), sharex=True, squeeze=False
-    )
-    for axis, (title, rows) in zip(axes[:, 0], panels.items(), strict=True):
-        for arm in ARMS:
-            mine = rows[rows.method == arm].set_index("metric")
-            if len(mine):
-                means = mine.loc[[f"accuracy_{k}" for k in range(len(counts))], "mean"]
-                axis.plot(100 * means.to_numpy(), label=arm, **LINE, **arm_style(arm))
-        axis.set_title(title)
-        axis.set_ylabel("accuracy (%)")
-    axes[-1, 0].set_xticks(range(len(counts)), [f"{k}\n{n}" for k, n in enumerate(counts)])
-    axes[-1, 0].tick_params(axis="x", labelsize=9)
-    axes[-1, 0].set_xlabel("digit, and its training images")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
-    return figure
+    table = pd.concat(panels, names=["title"]).reset_index("title")
+    classes = {f"accuracy_{k}": k for k in range(len(counts))}
+    rows = table.melt(["title", "method"], list(classes), "class", "accuracy")
+    rows = rows.assign(digit=rows["class"].map(classes), percent=100 * rows["accuracy"])
+    colors, markers, _ = zip(*ARM_LOOKS.values(), strict=True)
+    grid = sns.relplot(
+        rows, kind="line", x="digit", y="percent", row="title", hue="method", style="method",
+        hue_order=[arm for arm in ARM_LOOKS if arm in set(rows["method"])], dashes=False,
+        palette=dict(zip(ARM_LOOKS, colors, strict=True)), markeredgewidth=0, markersize=6,
+        markers=dict(zip(ARM_LOOKS, markers, strict=True)), errorbar=None,
+    )  # fmt: skip
+    grid.set(xticks=range(len(counts)))
+    grid.set_xticklabels([f"{k}\n{n}" for k, n in enumerate(counts)])
+    grid.set_titles(row_template="{row_name}")
+    grid.set_axis_labels("digit, and its training images", "accuracy (%)")
+    return fitted(grid, 1.1 + 2 * len(panels))

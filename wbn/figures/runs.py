@@ -1,58 +1,74 @@
-"""Figures of results, 5 inches wide, so that their text is legible on a phone."""
+"""Figures of runs: accuracies and their differences over seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.figure import Figure
 
+from wbn.analysis.intervals import mean_interval
 from wbn.analysis.table_2 import TABLE_2
+from wbn.analysis.text import percent
 from wbn.experiments.protocol import METHODS
-from wbn.figures.style import MAJORITY, MARKERS, METHOD_COLORS, MINORITY, WIDTH
+from wbn.figures.style import (
+    INK,
+    MAJORITY,
+    MARKERS,
+    METHOD_COLORS,
+    MINORITY,
+    fitted,
+    panels,
+    steady_jitter,
+)
 
-LINES = {
-    "accuracy_majority": ("majority", MAJORITY, "--"),
-    "accuracy_minority": ("minority", MINORITY, "-"),
-    "accuracy_overall": ("overall", "#444444", ":"),
+CLASSES = {
+    "accuracy_majority": "majority",
+    "accuracy_minority": "minority",
+    "accuracy_overall": "overall",
 }
+CLASS_COLORS = {"majority": MAJORITY, "minority": MINORITY, "overall": INK}
+CLASS_DASHES = {"majority": (4, 2), "minority": "", "overall": (1, 1.5)}
+# Of low, mean and high the median is the mean, and all they span is the interval.
+GIVEN = {"estimator": "median", "errorbar": ("pi", 100)}
 
 
-def trajectories(summary: pd.DataFrame) -> Figure:
-    """Accuracy against epochs, a panel for each experiment and method, with 95 % bands.
+def interval(percents: pd.Series) -> tuple[float, float]:
+    """Ends of `mean_interval` of accuracies in percent, as seaborn asks for them."""
+    _, low, high, *_ = mean_interval(percents / 100)
+    return 100 * low, 100 * high
+
+
+def low_mean_high(table: pd.DataFrame) -> pd.DataFrame:
+    """Three rows for each row, with its low, mean and high in points: what `GIVEN` draws."""
+    ends = ["low", "mean", "high"]
+    long = table.melt([c for c in table if c not in ends], ends, value_name="points")
+    return long.assign(points=100 * long["points"])
+
+
+def trajectories(table: pd.DataFrame) -> Figure:
+    """Mean accuracy against epochs with 95 % bands, a panel for each experiment and method.
 
     Parameters
     ----------
-    summary : DataFrame
-        Of `wbn.analysis.intervals.summarize`, one protocol for each experiment and method.
+    table
+        Rows of ``sweep``, with one protocol and kind of inference for each experiment and method.
     """
-    experiments, methods = summary.experiment.unique(), summary.method.unique()
-    figure, axes = plt.subplots(
-        len(experiments),
-        len(methods),
-        figsize=(WIDTH, 0.8 + 1.4 * len(experiments)),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
+    rows = table.rename(columns=CLASSES).melt(
+        ["experiment", "method", "epoch"], list(CLASSES.values()), "class", "accuracy"
     )
-    for (experiment, method), panel in summary.groupby(["experiment", "method"]):
-        axis = axes[list(experiments).index(experiment), list(methods).index(method)]
-        for metric, (label, color, style) in LINES.items():
-            curve = panel[panel.metric == metric].sort_values("epoch")
-            axis.plot(curve.epoch, 100 * curve["mean"], style, color=color, label=label)
-            axis.fill_between(
-                curve.epoch, 100 * curve.low, 100 * curve.high, color=color, alpha=0.2, linewidth=0
-            )
-    for axis, method in zip(axes[0], methods, strict=True):
-        axis.set_title(METHODS[method])
-    for axis in axes[-1]:
-        axis.set_xlabel("epoch")
-    for axis, experiment in zip(axes[:, 0], experiments, strict=True):
+    grid = sns.relplot(
+        rows.assign(accuracy=100 * rows["accuracy"], method=rows["method"].map(METHODS)),
+        kind="line", x="epoch", y="accuracy", row="experiment", col="method", hue="class",
+        style="class", palette=CLASS_COLORS, dashes=CLASS_DASHES, errorbar=interval,
+        facet_kws={"margin_titles": True},
+    )  # fmt: skip
+    grid.set_titles(row_template="", col_template="{col_name}")
+    for axis, experiment in zip(grid.axes[:, 0], grid.row_names, strict=True):
         axis.set_ylabel(f"({experiment}) %")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
-    return figure
+    return fitted(grid, 1 + 1.3 * len(grid.axes))
 
 
 def single_runs(table: pd.DataFrame, metric: str) -> Figure:
@@ -65,27 +81,21 @@ def single_runs(table: pd.DataFrame, metric: str) -> Figure:
     metric
         A column.
     """
-    experiments = table.experiment.unique()
-    figure, axes = plt.subplots(
-        len(experiments), 1, figsize=(WIDTH, 0.9 + 1.25 * len(experiments)), sharex=True
-    )
-    printed = TABLE_2[TABLE_2.metric == metric].set_index(["experiment", "method"]).paper
-    for axis, experiment in zip(axes, experiments, strict=True):
-        for row, method in enumerate(METHODS):
-            mine = (table.experiment == experiment) & (table.method == method)
-            runs = 100 * table.loc[mine, metric]
-            jitter = np.random.default_rng(0).uniform(-0.28, 0.28, len(runs))
-            color, marker = METHOD_COLORS[method], MARKERS[method]
-            axis.scatter(runs, row + jitter, s=14, color=color, marker=marker, alpha=0.7)
-            paper = float(printed[experiment, method])
-            axis.plot(paper, row, "x", color="black", markersize=9, markeredgewidth=2,
-                      label="Table 2" if not row else None)  # fmt: skip
-        axis.set_yticks(range(len(METHODS)), METHODS.values())
-        axis.set_ylim(len(METHODS) - 0.5, -0.5)
-        axis.set_title(f"({experiment})")
-    axes[-1].set_xlabel(f"{LINES[metric][0]} accuracy of a run (%)")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center")
-    return figure
+    colors = {METHODS[method]: color for method, color in METHOD_COLORS.items()}
+    with steady_jitter():
+        grid = sns.catplot(
+            table.assign(accuracy=100 * table[metric], method=table["method"].map(METHODS)),
+            kind="strip", x="accuracy", y="method", row="experiment", order=METHODS.values(),
+            hue="method", palette=colors, jitter=0.28, size=3.5, alpha=0.7, legend=False,
+        )  # fmt: skip
+    printed = TABLE_2[TABLE_2["metric"] == metric].set_index(["experiment", "method"])["paper"]
+    for experiment, axis in grid.axes_dict.items():
+        papers = [float(printed[experiment, method]) for method in METHODS]
+        crosses = axis.plot(papers, range(len(METHODS)), "x", color=INK, ms=9, mew=2.5, zorder=3)
+    grid.set_titles(row_template="({row_name})")
+    grid.set_axis_labels(f"{CLASSES[metric]} accuracy of a run (%)", "")
+    grid.figure.legend(crosses, ["Table 2"], loc="outside upper center")
+    return fitted(grid, 0.9 + 1.15 * len(grid.axes))
 
 
 def differences(evidence: Mapping[str, pd.DataFrame], title: str) -> Figure:
@@ -95,34 +105,24 @@ def differences(evidence: Mapping[str, pd.DataFrame], title: str) -> Figure:
     ----------
     evidence
         For each label, in the order of its lines from top to bottom, rows with experiment,
-        baseline, mean, low and high: two baselines at the most.
+        baseline, mean, low and high.
     title
         What the horizontal axis shows.
     """
-    experiments = next(iter(evidence.values())).experiment.unique()
-    figure, axes = plt.subplots(
-        1, len(experiments), figsize=(WIDTH, 1.1 + 0.42 * len(evidence)), sharex=True, sharey=True
-    )
-    for axis, experiment in zip(axes, experiments, strict=True):
-        axis.axvline(0, color="black", linewidth=1)
-        for line, rows in enumerate(evidence.values()):
-            mine = rows[rows.experiment == experiment]
-            for offset, row in zip((-0.16, 0.16), mine.itertuples(), strict=False):
-                axis.errorbar(
-                    100 * row.mean,
-                    line + offset,
-                    xerr=[[100 * (row.mean - row.low)], [100 * (row.high - row.mean)]],
-                    fmt=MARKERS[row.baseline],
-                    color=METHOD_COLORS[row.baseline],
-                    markersize=5,
-                    label=f"to {METHODS[row.baseline]}" if not line else None,
-                )
-        axis.set_title(f"({experiment})")
-    axes[0].set_yticks(range(len(evidence)), evidence.keys())
-    axes[0].set_ylim(len(evidence) - 0.5, -0.5)
-    figure.supxlabel(title, fontsize=11)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    return figure
+    rows = low_mean_high(pd.concat(evidence, names=["label"]).reset_index("label"))
+    baselines = rows["baseline"].unique()
+    grid = sns.catplot(
+        rows, kind="point", x="points", y="label", col="experiment", hue="baseline",
+        palette=METHOD_COLORS, markers=[MARKERS[b] for b in baselines], linestyle="none",
+        markersize=4, linewidth=1.5, dodge=0.35 * (len(baselines) - 1), **GIVEN,
+    )  # fmt: skip
+    grid.refline(x=0, color=INK, linestyle="-", linewidth=1)
+    for text in grid.legend.texts:
+        text.set_text(f"to {METHODS[text.get_text()]}")
+    grid.set_titles("({col_name})")
+    grid.set_axis_labels("", "")
+    grid.figure.supxlabel(title, size="medium")
+    return fitted(grid, 1.1 + 0.36 * len(evidence))
 
 
 def margins(margin: Mapping[str, np.ndarray], minority: np.ndarray) -> Figure:
@@ -135,56 +135,50 @@ def margins(margin: Mapping[str, np.ndarray], minority: np.ndarray) -> Figure:
     minority
         Whether each test image belongs to the minority class.
     """
-    figure, axes = plt.subplots(
-        len(margin), 1, figsize=(WIDTH, 0.9 + 1.2 * len(margin)), sharex=True
-    )
-    ends = np.quantile(np.concatenate(list(margin.values())), [0.001, 0.999])
-    for axis, (title, values) in zip(axes, margin.items(), strict=True):
-        for mask, color, name in (
-            (~minority, MAJORITY, "majority"),
-            (minority, MINORITY, "minority"),
-        ):
-            axis.hist(values[mask], np.linspace(*ends, 50), color=color, alpha=0.65, label=name)
-        axis.axvline(0, color="black", linestyle="--", label="threshold")
-        axis.set_title(title)
-        axis.set_ylabel("images")
-    axes[-1].set_xlabel("logit of the minority minus logit of the majority")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
-    return figure
+    rows = pd.concat(
+        pd.DataFrame({"title": title, "margin": values, "minority": minority})
+        for title, values in margin.items()
+    ).reset_index(drop=True)
+    rows["class"] = np.where(rows["minority"], "minority", "majority")
+    grid = sns.displot(
+        rows, x="margin", row="title", hue="class", hue_order=["majority", "minority"],
+        palette=CLASS_COLORS, element="step", bins=50, alpha=0.5,
+        binrange=tuple(rows["margin"].quantile([0.001, 0.999])),
+    )  # fmt: skip
+    grid.refline(x=0, color=INK, linestyle="--")
+    grid.set_titles(row_template="{row_name}")
+    grid.set_axis_labels("logit of the minority minus logit of the majority", "images")
+    return fitted(grid, 0.9 + 1.2 * len(margin))
 
 
-def heat_map(cells: pd.DataFrame, limit: float) -> Figure:
+def heat_map(table: pd.DataFrame, rows: str, columns: str, groups: str, limit: float) -> Figure:
     """Changes in points as colored numbers, bold where the 95 % interval excludes zero.
 
     Parameters
     ----------
-    cells
-        Columns row and column (labels, in their order of appearance), group (columns of a group
-        stand together under its name), mean, low and high.
+    table
+        Fractions in mean, low and high, and the three columns named by the next parameters;
+        their values are the labels, in order of appearance.
+    rows, columns, groups
+        Names of columns. Columns of a group stand together under its name.
     limit
-        Points at which the color is full.
+        Change at which the color is full, a fraction.
     """
-    rows, groups = list(cells.row.unique()), list(cells.group.unique())
-    figure, axes = plt.subplots(
-        1, len(groups), figsize=(WIDTH, 0.9 + 0.3 * len(rows)), sharey=True, squeeze=False
-    )
-    for axis, group in zip(axes[0], groups, strict=True):
-        mine = cells[cells.group == group]
-        columns = list(mine.column.unique())
-        grid = np.full((len(rows), len(columns)), np.nan)
-        for cell in mine.itertuples():
-            place = rows.index(cell.row), columns.index(cell.column)
-            grid[place] = 100 * cell.mean
-            points, clear = round(100 * cell.mean), cell.low > 0 or cell.high < 0
-            axis.text(
-                place[1], place[0], f"{points:+d}".replace("-", "\u2212") if points else "0",
-                ha="center", va="center", fontsize=9, fontweight="bold" if clear else "normal",
-                color="white" if abs(100 * cell.mean) > 0.6 * limit else "black",
-            )  # fmt: skip
-        axis.imshow(grid, cmap="PuOr", vmin=-limit, vmax=limit, aspect="auto")
-        axis.set_xticks(range(len(columns)), columns)
-        axis.set_title(group, fontsize=10)
-        axis.tick_params(length=0)
-        axis.spines[:].set_visible(False)
-    axes[0, 0].set_yticks(range(len(rows)), rows)
+    names = table[groups].unique()
+    figure, axes = panels(0.8 + 0.27 * table[rows].nunique(), columns=len(names), sharey=True)
+    for axis, name in zip(axes, names, strict=True):
+        cells = table[table[groups] == name].set_index([rows, columns])
+        grid, low, high = (cells[end].unstack(sort=False) for end in ("mean", "low", "high"))
+        texts = grid.map(lambda change: percent(change, 0, sign=True))
+        sns.heatmap(
+            grid, ax=axis, cmap="PuOr", vmin=-limit, vmax=limit, cbar=False, linewidths=0.5,
+            linecolor="none", annot=texts, fmt="", annot_kws={"size": "small"},
+        )  # fmt: skip
+        clear = ((low > 0) | (high < 0)) & (texts != "0")
+        for text, bold in zip(axis.texts, clear.to_numpy()[grid.notna()], strict=True):
+            text.set_fontweight("bold" if bold else "normal")
+        axis.xaxis.tick_top()
+        axis.tick_params(length=0, labelrotation=0)
+        axis.set(xlabel="", ylabel="")
+        axis.set_title(name, size="small")
     return figure

@@ -1,16 +1,18 @@
-"""Figures of the study of what the paper does not say, 5 inches wide."""
+"""Figures of the study of what the paper does not say."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.figure import Figure
 
-from wbn.analysis.intervals import mean_interval
-from wbn.figures.style import MAJORITY, MINORITY, WIDTH
+from wbn.figures.runs import interval
+from wbn.figures.style import INK, MAJORITY, MINORITY, fitted, steady_jitter
+
+OUTPUTS = {"on": "with output BN", "none": "without"}
+PROBES = {"minority_weight": "minority's weight", "majority_weight": "majority's weight"}
 
 
 def chances(fits: pd.DataFrame) -> Figure:
@@ -21,22 +23,16 @@ def chances(fits: pd.DataFrame) -> Figure:
     fits
         Of `wbn.analysis.study.table_2_at_points`.
     """
-    kinds = list(fits.inference.unique())
-    figure, axis = plt.subplots(figsize=(WIDTH, 1.1 + 0.45 * len(kinds)))
-    marks = {"on": ("o", MAJORITY, "with output BN"), "none": ("D", MINORITY, "without")}
-    for output, (marker, color, label) in marks.items():
-        mine = fits[fits.output_norm == output]
-        jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(mine))
-        rows = mine.inference.map(kinds.index) + jitter
-        axis.scatter(100 * mine.chance, rows, s=16, marker=marker, color=color, alpha=0.6,
-                     label=label)  # fmt: skip
-    axis.set_yticks(
-        range(len(kinds)), [kind.replace("evaluation", "test").replace("_", " ") for kind in kinds]
-    )
-    axis.set_ylim(len(kinds) - 0.5, -0.5)
-    axis.set_xlabel("chance of the paper's ranking (%)")
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    return figure
+    kinds = fits["inference"].str.replace("evaluation", "test").str.replace("_", " ")
+    rows = fits.assign(percent=100 * fits["chance"], kind=kinds)
+    with steady_jitter():
+        grid = sns.catplot(
+            rows.assign(output=rows["output_norm"].map(OUTPUTS)), kind="strip", x="percent",
+            y="kind", hue="output", hue_order=OUTPUTS.values(), palette=[MAJORITY, MINORITY],
+            dodge=True, jitter=0.17, size=3.5, alpha=0.7,
+        )  # fmt: skip
+    grid.set_axis_labels("chance of the paper's ranking (%)", "")
+    return fitted(grid, 1.1 + 0.5 * kinds.nunique())
 
 
 def either_weight(runs: Mapping[str, pd.DataFrame]) -> Figure:
@@ -48,28 +44,23 @@ def either_weight(runs: Mapping[str, pd.DataFrame]) -> Figure:
         For each label, from top to bottom, rows of ``sweep`` of one protocol with the probes
         "minority_weight" and "majority_weight", at one epoch.
     """
-    figure, axes = plt.subplots(
-        1, 2, figsize=(WIDTH, 1.3 + 0.42 * len(runs)), sharex=True, sharey=True
+    table = pd.concat(runs, names=["label"]).reset_index("label")
+    table["minority images"] = 100 * table["accuracy_minority"]
+    table["majority images"] = 100 * (1 - table["accuracy_majority"])
+    rows = table.assign(weight=table["inference"].map(PROBES)).melt(
+        ["label", "weight"], ["minority images", "majority images"], "images", "taken"
     )
-    marks = {"minority_weight": ("D", MINORITY), "majority_weight": ("o", MAJORITY)}
-    for line, rows in enumerate(runs.values()):
-        shares = {"minority images": rows.accuracy_minority,
-                  "majority images": 1 - rows.accuracy_majority}  # fmt: skip
-        for axis, (title, share) in zip(axes, shares.items(), strict=True):
-            means = []
-            for probe, (marker, color) in marks.items():
-                mean, low, high, *_ = mean_interval(share[rows.inference == probe])
-                axis.errorbar(
-                    100 * mean, line, xerr=[[100 * (mean - low)], [100 * (high - mean)]],
-                    fmt=marker, color=color, markersize=6, zorder=3,
-                    label=probe.replace("_", "'s ") if not line else None,
-                )  # fmt: skip
-                means.append(100 * mean)
-            axis.plot(means, [line, line], color="#999999", linewidth=1.5, zorder=1)
-            axis.set_title(title, fontsize=11)
-    axes[0].set_yticks(range(len(runs)), runs.keys())
-    axes[0].set_ylim(len(runs) - 0.5, -0.5)
-    axes[0].set_xlim(-4, 104)
-    figure.supxlabel("taken for the minority (%)", fontsize=11)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    return figure
+    grid = sns.catplot(
+        rows, kind="point", x="taken", y="label", col="images", hue="weight",
+        hue_order=PROBES.values(), palette=[MINORITY, MAJORITY], markers=["D", "o"],
+        linestyle="none", markersize=5, linewidth=1.5, errorbar=interval,
+    )  # fmt: skip
+    means = rows.groupby(["images", "label", "weight"])["taken"].mean().unstack()
+    for images, axis in grid.axes_dict.items():
+        ends = means.loc[images].loc[list(runs)]
+        axis.hlines(range(len(runs)), ends.min(axis=1), ends.max(axis=1), INK, lw=1, zorder=0)
+    grid.set(xlim=(-4, 104), xticks=[0, 50, 100])
+    grid.set_titles("{col_name}")
+    grid.set_axis_labels("", "")
+    grid.figure.supxlabel("taken for the minority (%)", size="medium")
+    return fitted(grid, 1.2 + 0.36 * len(runs), columns=2)
