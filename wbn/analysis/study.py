@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from wbn.analysis.design import effects, level_means, responses
-from wbn.analysis.intervals import intervals, ranking_probability
+from wbn.analysis.intervals import intervals
+from wbn.analysis.rankings import ranking_probability
 from wbn.analysis.table_2 import among_single_runs
 from wbn.experiments.protocol import METHODS, Protocol
 
