@@ -126,7 +126,7 @@ class ConvolutionalNetwork:
         return [p for stages in self.replicas for stage in stages for p in stage.parameters()]
 
     def forward(self, x: Tensor, w: Tensor | None) -> Tensor:
-        """Logits of a mini-batch, normalized with its own statistics."""
+        """Logits of a mini-batch, normalized with its own moments."""
         weights = [None] * len(x) if w is None else w.squeeze(-1)
         self.outputs = []
         for stages, z, own in zip(self.replicas, self._images(x), weights, strict=True):
@@ -151,15 +151,15 @@ class ConvolutionalNetwork:
 
     @torch.no_grad()
     def infer(self, x: Tensor, statistics: Statistics) -> Tensor:
-        """Logits with given statistics."""
+        """Logits with given inference statistics."""
         return torch.stack([
             torch.cat([self._infer(r, z, statistics) for z in images.split(INFERRED_AT_ONCE)])
             for r, images in enumerate(self._images(x))
         ])  # fmt: skip
 
     def _infer(self, replica: int, z: Tensor, statistics: Statistics) -> Tensor:
-        for stage, moments in zip(self.replicas[replica], statistics, strict=True):
-            z = stage.infer(z, None if moments is None else [m[replica] for m in moments])
+        for stage, mean_and_var in zip(self.replicas[replica], statistics, strict=True):
+            z = stage.infer(z, None if mean_and_var is None else [m[replica] for m in mean_and_var])
         return z
 
     def _images(self, x: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ class ReplicaNetwork(typing.Protocol):
         """What the optimizer updates."""
 
     def forward(self, x: Tensor, w: Tensor | None) -> Tensor:
-        """Logits of a mini-batch, normalized with its own statistics."""
+        """Logits of a mini-batch, normalized with its own moments."""
 
     def backward(self, grad: Tensor) -> None:
         """Set the gradients of all parameters from the one of the logits."""
@@ -44,7 +44,7 @@ class ReplicaNetwork(typing.Protocol):
         """Each layer's moments of the last mini-batch, as they are kept for inference."""
 
     def infer(self, x: Tensor, statistics: Statistics) -> Tensor:
-        """Logits with given statistics."""
+        """Logits with given inference statistics."""
 
 
 def initial_weights(protocol: Protocol, seed: int, shapes: list[tuple[int, ...]]) -> list[Tensor]:
@@ -162,7 +162,7 @@ class Network:
         return [p for layer in self.layers for p in layer.parameters]
 
     def forward(self, x: Tensor, w: Tensor | None) -> Tensor:
-        """Logits of a mini-batch, normalized with its own statistics."""
+        """Logits of a mini-batch, normalized with its own moments."""
         for layer in self.layers:
             x = layer.forward(x, w)
         return x
@@ -177,7 +177,7 @@ class Network:
         return [layer.statistics() for layer in self.layers]
 
     def infer(self, x: Tensor, statistics: Statistics) -> Tensor:
-        """Logits with given statistics."""
-        for layer, moments_ in zip(self.layers, statistics, strict=True):
-            x = layer.infer(x, moments_)
+        """Logits with given inference statistics."""
+        for layer, mean_and_var in zip(self.layers, statistics, strict=True):
+            x = layer.infer(x, mean_and_var)
         return x

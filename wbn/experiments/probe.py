@@ -17,7 +17,7 @@ def logits_among_training_images(
     """Logits of each evaluated image in a mini-batch with training images.
 
     The image takes the place of a minority image in a mini-batch that is otherwise composed as
-    in training, and the network normalizes this batch with its own statistics, as it does in
+    in training, and the network normalizes this batch with its own moments, as it does in
     training. The rest of an image's batch is the same whatever the weight.
 
     Parameters

@@ -67,11 +67,11 @@ def mini_batch(x: Tensor, sample_weight: Tensor, minority: Tensor) -> Figure:
 
     Parameters
     ----------
-    x : Tensor
+    x
         One signal of each sample, shape (N,).
-    sample_weight : Tensor
+    sample_weight
         What each sample weighs in the loss, shape (N,).
-    minority : Tensor
+    minority
         Whether each sample belongs to the minority class, shape (N,).
     """
     figure, axis = plt.subplots(figsize=(7, 2.4))
@@ -105,9 +105,9 @@ def spread_of_means(bn: Tensor, wbn: Tensor, ones: Tensor) -> Figure:
 
     Parameters
     ----------
-    bn, wbn : Tensor
+    bn, wbn
         Means of each batch, shape (B,).
-    ones : Tensor
+    ones
         Number of minority samples in each batch, shape (B,).
     """
     figure, (above, below) = plt.subplots(2, 1, figsize=(7, 4), sharex=True, sharey=True)
@@ -135,11 +135,11 @@ def places_of_batches(place: Tensor, ones: Tensor, lines: dict[str, float]) -> F
 
     Parameters
     ----------
-    place : Tensor
+    place
         Where each batch's mean lies from the majority's mean (0) to the minority's (1).
-    ones : Tensor
+    ones
         Number of minority samples in each batch.
-    lines : dict
+    lines
         Places to mark, by name.
     """
     figure, axis = plt.subplots(figsize=(7, 3.2))
@@ -160,7 +160,7 @@ def share_of_images(counts: dict[str, list[int]]) -> Figure:
 
     Parameters
     ----------
-    counts : dict
+    counts
         Minority and majority class size for each title.
     """
     figure, axes = plt.subplots(1, len(counts), figsize=(7, 3))

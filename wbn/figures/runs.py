@@ -25,7 +25,7 @@ def trajectories(summary: pd.DataFrame) -> Figure:
 
     Parameters
     ----------
-    summary : DataFrame
+    summary
         Of `wbn.analysis.intervals.summarize`, one protocol for each experiment and method.
     """
     experiments, methods = summary.experiment.unique(), summary.method.unique()
