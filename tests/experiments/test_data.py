@@ -12,12 +12,10 @@ from wbn.experiments.data import (
     MNIST,
     DataSet,
     Experiment,
-    imbalanced,
     load_mnist,
     load_split,
-    long_tail_counts,
-    stream,
 )
+from wbn.experiments.draw import imbalanced, long_tail_counts, stream
 from wbn.experiments.protocol import METHODS, Protocol
 from wbn.experiments.training import run
 

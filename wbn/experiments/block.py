@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from wbn.experiments.data import load_split, stream
+from wbn.experiments.data import load_split
+from wbn.experiments.draw import stream
 from wbn.experiments.protocol import FOLDS, Protocol
 from wbn.weights import SCHEMES, class_counts, inverse_frequency, per_sample, rescale
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from wbn.checks import check_enough
 from wbn.core import moments, normalize, normalize_backward
-from wbn.experiments.data import stream
+from wbn.experiments.draw import stream
 from wbn.experiments.protocol import Protocol
 from wbn.functional import stored_variance
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from wbn.experiments.block import Block
-from wbn.experiments.data import stream
+from wbn.experiments.draw import stream
 from wbn.experiments.network import ReplicaNetwork
 
 
