@@ -1,10 +1,12 @@
 """The core against finite differences and against itself, replica by replica."""
 
+import functools
+
 import pytest
 import torch
 from torch.testing import assert_close
 
-from wbn.core import moments, normalize, normalize_backward
+from wbn.core import Sums, merge, moments, normalize, normalize_backward
 
 CORRECTIONS = ("frequency", "reliability", "none")
 EPS = 1e-3
@@ -114,3 +116,77 @@ def test_absent_scale_and_shift():
     for weight in (None, one):
         for bias in (None, zero):
             assert_close(normalize(m.centered, m.var, weight, bias, EPS), expected)
+
+
+def sums(x, w, dims):
+    """The sums of a batch by their definitions."""
+    w = torch.ones_like(x) if w is None else w.expand_as(x)
+    total = w.sum(dims, keepdim=True)
+    mean = (w * x).sum(dims, keepdim=True) / total
+    scatter = (w * (x - mean).square()).sum(dims, keepdim=True)
+    return Sums(total, mean, scatter, w.square().sum(dims, keepdim=True))
+
+
+def parts(case, cuts=(1, 2)):
+    """A batch with weights, some of them 0, and the same cut along its samples."""
+    shape, weight_shape, dims, _ = CASES[case]
+    x, u = tensors(shape, weight_shape)
+    w, samples = u.relu() + 0.1 * (u > -0.5), dims[0]
+    whole = sums(5 + x, w, dims)
+    cut = [torch.tensor_split(t, cuts, dim=samples) for t in (5 + x, w)]
+    return whole, [sums(*part, dims) for part in zip(*cut, strict=True)]
+
+
+def assert_sums_close(a, b):
+    for ours, theirs in zip(a, b, strict=True):
+        assert_close(ours.expand_as(theirs), theirs)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("cuts", [(1, 2), (2,), ()])
+def test_merged_parts_of_a_batch_are_the_batch(case, cuts):
+    whole, cut = parts(case, cuts)
+    assert_sums_close(functools.reduce(merge, cut), whole)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_parts_merge_in_any_order(case):
+    whole, (a, b, c) = parts(case)
+    for merged in (merge(a, merge(b, c)), merge(merge(b, a), c), merge(c, merge(a, b))):
+        assert_sums_close(merged, whole)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_part_without_weight_changes_nothing(case):
+    shape, weight_shape, dims, _ = CASES[case]
+    empty = sums(torch.ones(shape).double(), torch.zeros(weight_shape).double(), dims)
+    assert empty.mean.isnan().all()
+    whole, _ = parts(case)
+    for merged in (merge(whole, empty), merge(empty, whole)):
+        for ours, theirs in zip(merged, whole, strict=True):
+            assert torch.equal(ours, theirs)
+    assert (merge(empty, empty).total == 0).all()
+
+
+def test_a_replica_without_weight_leaves_the_others_alone():
+    x, u = tensors((2, 4, 3), (2, 4, 1))
+    w = u.abs()
+    w[1] = 0
+    first, second = sums(x, w, (1,)), sums(x + 1, u.abs(), (1,))
+    merged = merge(first, second)
+    both = sums(torch.cat([x, x + 1], 1), torch.cat([w, u.abs()], 1), (1,))
+    assert_sums_close(merged, both)
+
+
+def test_merging_loses_no_digits_to_a_large_mean():
+    x = 1e8 + torch.arange(10.0, dtype=torch.float64)[:, None]
+    merged = functools.reduce(merge, [sums(part, None, (0,)) for part in x.split(3)])
+    assert merged.scatter.item() == pytest.approx(82.5, rel=1e-9)
+
+
+def test_sums_of_moments_are_those_by_definition():
+    x, u = tensors((6, 2), (6, 1))
+    m = moments(x, u.abs(), (0,), "none")
+    own = Sums(m.total, m.mean, m.total * m.var, m.total.square() * m.concentration)
+    for a, b in zip(own, sums(x, u.abs(), (0,)), strict=True):
+        assert_close(a.expand_as(b), b)

@@ -105,6 +105,8 @@ def check_enough(total: float, concentration: float, correction: str, precision:
     """
     if total == 0:
         raise ValueError("sample_weight is all zero: leave out batches without weight")
+    # 8 is room for the rounding of weights, squares and sums. A second weight of d times the
+    # first gives about 1 - 2d: it counts from four times the precision on.
     if concentration > 1 - 8 * precision:
         raise ValueError(
             "all the weight lies on one position, and a variance needs at least two positions "

@@ -61,6 +61,7 @@ def moments(x: Tensor, w: Tensor | None, dims: tuple[int, ...], correction: str)
         concentration = 1 / total
     else:
         total = w.sum(dims, keepdim=True)
+        # Where w has size 1 in a reduced dimension, its sum misses this many equal summands.
         copies = count * total.numel() // w.numel()
         total = total * copies
         concentration = (w / total).square().sum(dims, keepdim=True) * copies
@@ -86,6 +87,48 @@ def denominator(total: Tensor, concentration: Tensor, correction: str) -> Tensor
     if correction == "frequency":
         return total - 1
     return total - (total * concentration if correction == "reliability" else 0)
+
+
+class Sums(NamedTuple):
+    r"""What is kept of a weighted batch to `merge` it with others; the fields broadcast."""
+
+    total: Tensor  # Z
+    mean: Tensor  # m
+    scatter: Tensor  # sum(w (x - m)^2)
+    squares: Tensor  # sum(w^2)
+
+
+def merge(a: Sums, b: Sums) -> Sums:
+    r"""Two weighted batches taken as one (Chan, Golub and LeVeque 1983).
+
+    .. math::
+        Z = Z_a + Z_b, \qquad m = m_a + \frac{Z_b}{Z} (m_b - m_a), \qquad
+        S = S_a + S_b + \frac{Z_a Z_b}{Z} (m_b - m_a)^2
+
+    with :math:`S` the scatter; the squares of the weights add up. It needs no second pass over
+    the data, and loses no digits where means are large. A batch without weight, which has no
+    mean, changes nothing.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wbn.core import Sums, merge
+    >>> a = Sums(*torch.tensor([2.0, 0.50, 0.50, 2.0]))  # 0 and 1
+    >>> b = Sums(*torch.tensor([4.0, 2.75, 0.75, 10.0]))  # 2 and, three times, 3
+    >>> [s.item() for s in merge(a, b)]
+    [6.0, 2.0, 8.0, 12.0]
+    """
+    total, shift = a.total + b.total, b.mean - a.mean
+    merged = Sums(
+        total,
+        a.mean + shift * b.total / total,
+        a.scatter + b.scatter + shift.square() * a.total * b.total / total,
+        a.squares + b.squares,
+    )
+    return Sums(*(
+        torch.where(b.total == 0, of_a, torch.where(a.total == 0, of_b, both))
+        for of_a, of_b, both in zip(a, b, merged, strict=True)
+    ))  # fmt: skip
 
 
 def _weighted_sum(values: Tensor, w: Tensor | None, dims: tuple[int, ...]) -> Tensor:

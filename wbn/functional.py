@@ -56,6 +56,8 @@ class _Normalize(torch.autograd.Function):
             grad.to(mean.dtype), m, w, _per_channel(weight, mean), ctx.eps, reduced(x)
         )
         parameters = zip(others, ctx.needs_input_grad[1:3], strict=True)
+        # No gradient for w, correction, eps and the six moments: the one of x, in closed form,
+        # already holds what goes through the moments.
         return grad_x, *(g.flatten() if needed else None for g, needed in parameters), *(None,) * 9
 
 

@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from wbn.checks import Correction, broadcast_weight, check_enough, check_not_negative
 from wbn.context import current_sample_weight, sample_weights
-from wbn.core import denominator, moments, reduced
+from wbn.core import Sums, denominator, merge, moments, reduced
 from wbn.functional import checked_moments, stored_variance
 from wbn.layers import WeightedBatchNorm
 
@@ -141,11 +141,11 @@ class _Average:
 
 
 class _Pool:
-    """Moments of all batches together, merged pairwise (Chan, Golub and LeVeque 1983)."""
+    """Moments of all batches together."""
 
     def __init__(self, correction: Correction) -> None:
-        self.correction = correction
-        self.calls, self.total, self.squares, self.mean, self.scatter = 0, 0.0, 0.0, 0.0, 0.0
+        self.correction, self.calls = correction, 0
+        self.sums = Sums(*torch.zeros(4, 1, dtype=torch.float64))
 
     def add(self, x: Tensor, sample_weight: Tensor | None) -> None:
         self.calls += 1
@@ -155,24 +155,18 @@ class _Pool:
         x = x.to(precision)
         w = broadcast_weight(x, sample_weight)
         m = moments(x, w, reduced(x), "none")
-        z = m.total.item()
         if w is not None:
-            check_not_negative(w.min().item(), z)
-        if z == 0:
-            return
-        before, self.total = self.total, self.total + z
-        shift = _exact(m.mean) - self.mean
-        self.mean = self.mean + shift * z / self.total
-        self.scatter = self.scatter + z * _exact(m.var) + shift**2 * before * z / self.total
-        self.squares += m.concentration.item() * z**2
+            check_not_negative(w.min().item(), m.total.item())
+        parts = m.total, m.mean, m.total * m.var, m.total.square() * m.concentration
+        self.sums = merge(self.sums, Sums(*map(_exact, parts)))
 
     def result(self) -> tuple[Tensor, Tensor, int]:
-        concentration = self.squares / self.total**2 if self.total else 1.0
+        total, mean, scatter, squares = self.sums
+        concentration = squares / total.square()
         precision = torch.finfo(torch.float32).eps
-        check_enough(self.total, concentration, self.correction, precision)
+        check_enough(total.item(), concentration.item(), self.correction, precision)
         stored = "reliability" if self.correction == "none" else self.correction
-        var = self.scatter / denominator(self.total, concentration, stored)
-        return self.mean, var, self.calls
+        return mean, scatter / denominator(total, concentration, stored), self.calls
 
 
 def _exact(statistic: Tensor) -> Tensor:

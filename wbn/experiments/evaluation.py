@@ -7,17 +7,16 @@ import torch
 from torch import Tensor
 
 from wbn.experiments.block import Block
-from wbn.experiments.convolution import ConvolutionalNetwork
-from wbn.experiments.network import Network, Statistics
+from wbn.experiments.network import ReplicaNetwork, Statistics
 from wbn.experiments.protocol import Protocol
 
 BINS = 15  # of the calibration error
 
 
 class InferenceStatistics:
-    """The statistics used at inference, in the ways of `Protocol.inference`."""
+    """Mean and variance of each layer for inference, in the ways of `Protocol.inference`."""
 
-    def __init__(self, protocol: Protocol, network: Network | ConvolutionalNetwork) -> None:
+    def __init__(self, protocol: Protocol, network: ReplicaNetwork) -> None:
         self.network, self.momentum = network, protocol.momentum
         self.wanted = set(protocol.inference)
         self.moving: Statistics | None = None
@@ -61,6 +60,8 @@ class InferenceStatistics:
 
 
 def _average(batches: list[Statistics]) -> Statistics:
+    # In the precision of the run, one batch after the other: what is stored depends on it to the
+    # bit. `wbn.population` sums in double precision.
     layers = zip(*batches, strict=True)
     return [
         None if layer[0] is None else tuple(sum(m) / len(layer) for m in zip(*layer, strict=True))
@@ -143,6 +144,6 @@ def average_precision(score: Tensor, positive: Tensor) -> float:
     """
     score, order = score.sort(descending=True)
     last_of_equals = torch.cat([score[1:] != score[:-1], torch.tensor([True])])
-    found = positive[order].cumsum(0)[last_of_equals].double()
+    hits = positive[order].cumsum(0)[last_of_equals].double()
     taken = torch.arange(1, len(score) + 1)[last_of_equals]
-    return float((found.diff(prepend=found.new_zeros(1)) * found / taken).sum() / found[-1])
+    return float((hits.diff(prepend=hits.new_zeros(1)) * hits / taken).sum() / hits[-1])

@@ -6,19 +6,18 @@ import torch
 from torch import Tensor
 
 from wbn.experiments.block import Block
-from wbn.experiments.convolution import ConvolutionalNetwork
-from wbn.experiments.data import stream
-from wbn.experiments.network import Network
+from wbn.experiments.draw import stream
+from wbn.experiments.network import ReplicaNetwork
 
 
 @torch.no_grad()
 def logits_among_training_images(
-    network: Network | ConvolutionalNetwork, data: Block, batch_size: int, weight: Tensor
+    network: ReplicaNetwork, data: Block, batch_size: int, weight: Tensor
 ) -> Tensor:
     """Logits of each evaluated image in a mini-batch with training images.
 
     The image takes the place of a minority image in a mini-batch that is otherwise composed as
-    in training, and the network normalizes this batch with its own statistics, as it does in
+    in training, and the network normalizes this batch with its own moments, as it does in
     training. The rest of an image's batch is the same whatever the weight.
 
     Parameters

@@ -92,9 +92,9 @@ def sweep(
                 tables[unit] = store.read(unit)
             bar.update()
     if failures:
-        told = "\n".join(f"  {unit.name}: {error!r}" for unit, error in failures.items())
+        reasons = "\n".join(f"  {unit.name}: {error!r}" for unit, error in failures.items())
         raise SweepError(
-            f"{len(failures)} of {len(units)} units failed, the others are stored:\n{told}"
+            f"{len(failures)} of {len(units)} units failed, the others are stored:\n{reasons}"
         )
     return pd.concat([tables[unit] for unit in units], ignore_index=True)
 
@@ -170,13 +170,13 @@ def _start(pool: concurrent.futures.Executor, number: int) -> None:
     """Start the processes with Ctrl-C held back, which they inherit while they import."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows: they start with the first units
         return
-    held = {signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    interrupt = {signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, interrupt)
     try:
         for _ in range(number):
             pool.submit(os.getpid)  # starts a process, since none is idle yet
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, held)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt)
 
 
 def _depend_on_parent() -> None:

@@ -63,11 +63,12 @@ def example_batch(experiment: str = "i", seed: int = 0) -> ExampleBatch:
 
 
 def tile(images: Tensor, columns: int) -> np.ndarray:
-    """Images (N, 28, 28) in rows of `columns`, as one picture; the last row is filled with 0."""
-    rows = -(-len(images) // columns)
-    sheet = np.zeros((rows * columns, 28, 28), dtype=np.uint8)
+    """Images (N, H, W) in rows of `columns`, as one picture; the last row is filled with 0."""
+    rows, (height, width) = -(-len(images) // columns), images.shape[1:]
+    sheet = np.zeros((rows * columns, height, width), dtype=np.uint8)
     sheet[: len(images)] = images.numpy()
-    return sheet.reshape(rows, columns, 28, 28).swapaxes(1, 2).reshape(rows * 28, columns * 28)
+    grid = sheet.reshape(rows, columns, height, width).swapaxes(1, 2)
+    return grid.reshape(rows * height, columns * width)
 
 
 def heights(minority: Tensor) -> np.ndarray:
@@ -80,11 +81,11 @@ def mini_batch(x: Tensor, sample_weight: Tensor, minority: Tensor) -> Figure:
 
     Parameters
     ----------
-    x : Tensor
+    x
         One signal of each sample, shape (N,).
-    sample_weight : Tensor
+    sample_weight
         What each sample weighs in the loss, shape (N,).
-    minority : Tensor
+    minority
         Whether each sample belongs to the minority class, shape (N,).
     """
     figure, (axis,) = panels(2.2)
@@ -169,9 +170,9 @@ def spread_of_means(bn: Tensor, wbn: Tensor, ones: Tensor) -> Figure:
 
     Parameters
     ----------
-    bn, wbn : Tensor
+    bn, wbn
         Means of each batch, shape (B,).
-    ones : Tensor
+    ones
         Number of minority samples in each batch, shape (B,).
     """
     held = pd.cut(ones.numpy(), [-1, 0, 1, np.inf], labels=HELD)
@@ -193,11 +194,11 @@ def places_of_batches(place: Tensor, ones: Tensor, lines: Mapping[str, float]) -
 
     Parameters
     ----------
-    place : Tensor
+    place
         Where each batch's mean lies from the majority's mean (0) to the minority's (1).
-    ones : Tensor
+    ones
         Number of minority samples in each batch.
-    lines : dict
+    lines
         Places to mark, by name.
     """
     figure, (axis,) = panels(3)
