@@ -1,19 +1,24 @@
 """The store against full disks, damage, foreign files and names that look like numbers."""
 
 import ast
+import errno
+import hashlib
 import itertools
 import json
 import os
 import resource
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 import pandas as pd
 import pytest
 
 import wbn
 from wbn.experiments import Protocol, run
-from wbn.experiments.store import ABANDONED, SOURCES, DamagedPart, Store, Unit, origin
+from wbn.experiments.origin import SOURCES, Unit, origin, source_hash
+from wbn.experiments.store import ABANDONED, DamagedPart, Store
 
 UNIT = Unit(Protocol.paper("i", "lf_sbn", hidden=3, epochs=1).resolved(), (0, 1))
 
@@ -30,6 +35,14 @@ def store(tmp_path):
 
 def files(store):
     return sorted((path.name, path.read_bytes()) for path in store.folder.iterdir())
+
+
+@contextmanager
+def read_only(folder):
+    """As a folder of another user, or of a medium that is not writable, looks to any user."""
+    refused = OSError(errno.EROFS, "Read-only file system")
+    with mock.patch.object(Path, "replace", side_effect=refused):
+        yield
 
 
 def looks_like_a_number(text):
@@ -65,7 +78,7 @@ def test_a_write_that_fails_at_either_file_leaves_the_store_as_it_was(
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
     try:
         with pytest.raises(OSError, match="too large"):
-            store.write(UNIT, pd.concat([table] * copies), origin(1.0))
+            store.write(UNIT, pd.concat([table] * copies).assign(train_loss=1.25), origin(1.0))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert files(store) == before
@@ -95,6 +108,12 @@ def test_a_rewrite_that_ends_between_its_renames_leaves_no_unit(store, table, mo
         lambda sidecar: json.dumps(sidecar)[:-30],
         lambda sidecar: json.dumps(sidecar | {"checksum": "0"}),
         lambda sidecar: json.dumps(sidecar | {"seeds": [0]}),
+        lambda sidecar: json.dumps(sidecar | {"seeds": []}),
+        lambda sidecar: json.dumps(sidecar | {"seconds": 7}),  # any entry is sealed
+        lambda sidecar: json.dumps({k: v for k, v in sidecar.items() if k != "rows"}),
+        lambda sidecar: json.dumps(sidecar | {"seconds": "long"}),
+        lambda sidecar: "[" * 100_000,
+        lambda sidecar: "9" * 10_000,
         lambda sidecar: json.dumps(
             sidecar | {"protocol": sidecar["protocol"] | {"learning_rate": 0.5}}
         ),
@@ -114,6 +133,72 @@ def test_a_damaged_sidecar_is_named_and_set_aside(store, table, change):
     assert store.read(UNIT).equals(table)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_a_pipe_in_the_place_of_a_file_does_not_hang(store, table, suffix):
+    store.write(UNIT, table, origin(1.0))
+    path = store.folder / f"{UNIT.name}.{suffix}"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.warns(DamagedPart, match="not a regular file"):
+        assert store.read(UNIT) is None
+
+
+def test_a_sidecar_of_an_older_store_has_no_seal_and_is_read(store, table):
+    store.write(UNIT, table, origin(1.0))
+    path = store.folder / f"{UNIT.name}.json"
+    sidecar = json.loads(path.read_text())
+    del sidecar["seal"]
+    path.write_text(json.dumps(sidecar))
+    assert store.read(UNIT).equals(table)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.iloc[1:],
+        lambda t: t.assign(seed=t.seed + 1),
+        lambda t: t.assign(protocol="5f1c00000000"),
+    ],
+)
+def test_a_part_must_be_what_its_sidecar_tells_of(store, table, change):
+    store.write(UNIT, table, origin(1.0))
+    part, path = (store.folder / f"{UNIT.name}.{suffix}" for suffix in ("csv", "json"))
+    content = change(table).to_csv(index=False).encode()
+    part.write_bytes(content)
+    sidecar = json.loads(path.read_text())
+    del sidecar["seal"]  # as in a store that was written before there were seals
+    path.write_text(json.dumps(sidecar | {"checksum": hashlib.sha256(content).hexdigest()}))
+    with pytest.warns(DamagedPart, match="not those of its sidecar"):
+        assert store.read(UNIT) is None
+
+
+def test_the_same_content_is_not_written_again(store, table):
+    store.write(UNIT, table, origin(1.0))
+    before = {path: path.stat().st_mtime_ns for path in store.folder.iterdir()}
+    store.write(UNIT, table, origin(2.0))
+    assert {path: path.stat().st_mtime_ns for path in store.folder.iterdir()} == before
+
+
+def test_new_sources_with_the_same_content_replace_the_sidecar_only(store, table):
+    store.write(UNIT, table, origin(1.0) | {"sources": "older"})
+    part, path = (store.folder / f"{UNIT.name}.{suffix}" for suffix in ("csv", "json"))
+    before = part.stat().st_mtime_ns
+    store.write(UNIT, table, origin(1.0))
+    assert json.loads(path.read_text())["sources"] == source_hash()
+    assert part.stat().st_mtime_ns == before
+
+
+def test_a_folder_that_cannot_be_written_is_read_and_damage_is_left_there(store, table):
+    store.write(UNIT, table, origin(1.0))
+    part = store.folder / f"{UNIT.name}.csv"
+    with read_only(store.folder):
+        assert store.read(UNIT).equals(table)
+    part.write_text("")
+    with read_only(store.folder), pytest.warns(DamagedPart, match="left where it is"):
+        assert store.read(UNIT) is None
+    assert part.exists()
+
+
 def test_a_table_of_ten_classes_comes_back_to_the_bit(store):
     protocol = Protocol.paper("lt200", "wlf_wbn", hidden=3, epochs=1, logit_adjustment=1.0)
     unit = Unit(protocol.resolved(), (0, 1))
@@ -126,7 +211,7 @@ def test_a_table_of_ten_classes_comes_back_to_the_bit(store):
 def test_units_come_with_their_seconds_and_each_sidecar_is_read_once(store, table, monkeypatch):
     units = [Unit(UNIT.protocol, seeds) for seeds in ((0, 1), (12,), (5, 7))]
     for seconds, unit in enumerate(units):
-        store.write(unit, table, origin(seconds))
+        store.write(unit, table.iloc[: len(unit.seeds)].assign(seed=unit.seeds), origin(seconds))
     read, from_dict = [], Protocol.from_dict
     monkeypatch.setattr(Protocol, "from_dict", lambda d: read.append(d) or from_dict(d))
     assert set(store.units()) == set(zip(units, (0, 1, 2), strict=True))

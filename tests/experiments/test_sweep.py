@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from wbn.experiments import Protocol
-from wbn.experiments.store import DamagedPart, Store, Unit, origin, source_hash
+from wbn.experiments.origin import Unit, origin, source_hash
+from wbn.experiments.store import DamagedPart, Store
 from wbn.experiments.sweep import OlderSources, SweepError, plan_units, sweep
 from wbn.experiments.training import run
 from wbn.experiments.verify import agreement, first_epoch_check, reproduce, spot_check, verify

@@ -5,34 +5,30 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
-import platform
 import re
+import stat
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
-import torch
 
-import wbn
+from wbn.experiments.origin import Unit
 from wbn.experiments.protocol import Protocol
 from wbn.experiments.rows import TEXT
-from wbn.experiments.training import THREADS
 
-# The files whose content decides the numbers of a run.
-SOURCES = (
-    "checks", "context", "core", "functional", "layers", "loss", "weights",
-    "experiments/block", "experiments/convolution", "experiments/data", "experiments/draw",
-    "experiments/evaluation", "experiments/network", "experiments/probe", "experiments/protocol",
-    "experiments/rows", "experiments/training",
-)  # fmt: skip
+try:
+    import fcntl
+except ImportError:  # Windows: one writer at a time, please
+    fcntl = None
+
+T = TypeVar("T")
 UNIT_NAME = re.compile(r"\w+_[0-9a-f]{12}_\d+(-\d+(-[0-9a-f]{6})?)?")
 ABANDONED = 3600  # seconds after which a temporary file, which lives milliseconds, has no owner
 
@@ -41,55 +37,15 @@ class DamagedPart(UserWarning):
     """A unit whose part or sidecar is not what was written."""
 
 
-@dataclass(frozen=True)
-class Unit:
-    """What is run and stored as one: a protocol and a block of seeds."""
-
-    protocol: Protocol
-    seeds: tuple[int, ...]
-
-    @property
-    def name(self) -> str:
-        """Experiment, method, protocol hash and seeds, as a file name."""
-        p, (first, last) = self.protocol, (self.seeds[0], self.seeds[-1])
-        seeds = f"{first}" if first == last else f"{first}-{last}"
-        if len(self.seeds) != last - first + 1:
-            digest = hashlib.sha256(json.dumps(self.seeds).encode()).hexdigest()
-            seeds += f"-{digest[:6]}"
-        return f"{p.experiment}_{p.method}_{p.hash}_{seeds}"
-
-
-@cache
-def source_hash() -> str:
-    """Hash of the source files that produce numbers."""
-    folder = Path(wbn.__file__).parent
-    content = b"".join((folder / f"{name}.py").read_bytes() for name in SOURCES)
-    return hashlib.sha256(content).hexdigest()[:12]
-
-
-def origin(seconds: float) -> dict:
-    """What made a unit, told by the process that ran it: time, versions, sources, machine."""
-    return {
-        "seconds": round(seconds, 2),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "wbn": wbn.__version__,
-        },
-        "sources": source_hash(),
-        "cpu": cpu_model(),
-        "threads": THREADS,
-    }
-
-
 class Store:
     """Finished units in a folder.
 
-    A part and its sidecar, which holds the part's checksum, are written to temporary names,
+    A part and its sidecar, which holds the checksums of both, are written to temporary names,
     and renamed once both are complete, the sidecar last. So a unit is there as a whole or not
-    at all, whenever the process is killed or the disk is full, and two processes may write the
-    same unit. Other files in the folder are left alone.
+    at all, whenever the process is killed, the disk is full or the power fails. Processes may
+    write the same unit at once: they take turns, and what is there already is not written again.
+    A reader that meets a unit half-changed waits for its turn and looks again. What turns out to
+    be damaged is set aside under another name. Other files in the folder are left alone.
     """
 
     def __init__(self, folder: Store | Path | str) -> None:
@@ -108,71 +64,171 @@ class Store:
                 if time.time() - path.stat().st_mtime > ABANDONED:
                     path.unlink()
 
-    def _part(self, name: str) -> Path:
-        return self.folder / f"{name}.csv"
-
-    def _sidecar(self, name: str) -> Path:
-        return self.folder / f"{name}.json"
-
     def units(self) -> list[tuple[Unit, float]]:
         """Each unit in the store with the seconds it took, in the order of their names."""
-        names = sorted(path.stem for path in self.folder.glob("*.json"))
-        records = map(self._record, filter(UNIT_NAME.fullmatch, names))
-        return [(unit, sidecar["seconds"]) for unit, sidecar in filter(None, records)]
+        files = (*self.folder.glob("*.json"), *self.folder.glob("*.csv"))
+        names = sorted({path.stem for path in files if UNIT_NAME.fullmatch(path.stem)})
+        found = (self._look(name, self._sidecar) for name in names)
+        return [(unit, sidecar["seconds"]) for unit, sidecar in filter(None, found)]
 
     def provenance(self, unit: Unit) -> dict | None:
         """The sidecar of one unit, None if the unit is not there."""
-        record = self._record(unit.name)
-        return record and record[1]
+        found = self._look(unit.name, self._sidecar)
+        return found and found[1]
 
     def read(self, unit: Unit) -> pd.DataFrame | None:
         """The rows of a unit, None if it is not there; a damaged one is set aside."""
-        sidecar, part = self.provenance(unit), self._part(unit.name)
-        if sidecar is None:
-            return None
-        content = part.read_bytes() if part.exists() else b""
-        if hashlib.sha256(content).hexdigest() != sidecar["checksum"]:
-            self._set_aside(unit.name, "its bytes are not those that were written")
-            return None
-        text = dict.fromkeys(TEXT, str)  # a hash may look like a number
-        return pd.read_csv(io.BytesIO(content), dtype=text)
+        found = self.find(unit)
+        return None if found is None else found[1]
 
-    def write(self, unit: Unit, table: pd.DataFrame, origin: dict) -> None:
-        """Add a finished unit, with the `origin` that the process which ran it told."""
+    def find(self, unit: Unit) -> tuple[dict, pd.DataFrame] | None:
+        """Sidecar and rows of a unit, None if it is not there; a damaged one is set aside."""
+        return self._look(unit.name, self._whole)
+
+    def write(self, unit: Unit, table: pd.DataFrame, origin: dict) -> pd.DataFrame:
+        """Add a finished unit, with the `origin` that the process which ran it told.
+
+        Returns the rows as they are read back.
+        """
         content = table.to_csv(index=False).encode()
+        checksum = hashlib.sha256(content).hexdigest()
         sidecar = {
             "protocol": unit.protocol.to_dict(),
             "hash": unit.protocol.hash,
             "seeds": list(unit.seeds),
             "rows": len(table),
             **origin,
-            "checksum": hashlib.sha256(content).hexdigest(),
+            "checksum": checksum,
         }
-        part, record = self._part(unit.name), self._sidecar(unit.name)
-        with _staged(record, f"{json.dumps(sidecar, indent=1)}\n".encode()), _staged(part, content):
-            record.unlink(missing_ok=True)  # and then, from the inside out, the part and the record
+        sidecar["seal"] = _seal(sidecar)
+        rows = _rows(content, unit, sidecar)
+        part, record = self._paths(unit.name)
+        with self._locked():
+            kept = self._kept(unit.name)
+            same = kept is not None and kept["checksum"] == checksum
+            if not same or kept["sources"] != sidecar["sources"]:
+                with _staged(record, f"{json.dumps(sidecar, indent=1)}\n".encode()):
+                    if not same:
+                        with _staged(part, content):
+                            record.unlink(missing_ok=True)
+                _sync(self.folder)
+        return rows
 
-    def _record(self, name: str) -> tuple[Unit, dict] | None:
-        """The unit of that name and its sidecar, None if it is not there or damaged."""
-        try:
-            sidecar = json.loads(self._sidecar(name).read_bytes())
-            unit = Unit(Protocol.from_dict(sidecar["protocol"]), tuple(sidecar["seeds"]))
-            if unit.name != name or "checksum" not in sidecar:
-                raise ValueError(f"its sidecar is that of {unit.name}")
-        except (FileNotFoundError, NotADirectoryError):
+    def _paths(self, name: str) -> tuple[Path, Path]:
+        return self.folder / f"{name}.csv", self.folder / f"{name}.json"
+
+    def _sidecar(self, name: str) -> tuple[Unit, dict] | None:
+        """Unit and sidecar of that name, None without one; ValueError where it can't be used."""
+        content = _content(self._paths(name)[1])
+        return None if content is None else _parsed(name, content)
+
+    def _whole(self, name: str) -> tuple[dict, pd.DataFrame] | None:
+        """Sidecar and rows, None without a sidecar; ValueError where they don't fit."""
+        found = self._sidecar(name)
+        if found is None:
             return None
-        except (ValueError, KeyError, TypeError) as error:
-            self._set_aside(name, f"its sidecar cannot be used: {error!r}")
-            return None
-        return unit, sidecar
+        unit, sidecar = found
+        content = _content(self._paths(name)[0])
+        if content is None:
+            raise ValueError("its part is missing")
+        return sidecar, _rows(content, unit, sidecar)
+
+    def _kept(self, name: str) -> dict | None:
+        """The sidecar of a unit that is whole, else None."""
+        with suppress(ValueError):
+            found = self._whole(name)
+            return found and found[0]
+        return None
+
+    def _look(self, name: str, get: Callable[[str], T | None]) -> T | None:
+        """What `get` gives, None where there is nothing or where it was set aside as damaged."""
+        with suppress(ValueError):
+            found = get(name)
+            if found is not None or not self._paths(name)[0].exists():
+                return found
+        with self._locked():  # a writer may have been at it
+            try:
+                return get(name)
+            except ValueError as error:
+                self._set_aside(name, str(error))
+                return None
 
     def _set_aside(self, name: str, reason: str) -> None:
-        part = self._part(name)
-        for path in (self._sidecar(name), part):
-            with suppress(FileNotFoundError):
+        done = "set aside as {}.damaged"
+        for path in self._paths(name):
+            try:
                 path.replace(f"{path}.damaged")
-        message = f"{part} is damaged ({reason}): set aside as {part.name}.damaged"
-        warnings.warn(message, DamagedPart, stacklevel=3)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                done = f"left where it is ({error.strerror})"
+        part = self._paths(name)[0]
+        message = f"{part} is damaged ({reason}): {done.format(part.name)}"
+        warnings.warn(message, DamagedPart, stacklevel=4)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep other processes and threads from changing units meanwhile."""
+        if fcntl is None:
+            yield
+            return
+        handle = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+
+def _content(path: Path) -> bytes | None:
+    """Bytes of a file, None without one; a pipe or a device, which may hang, is refused."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ValueError(f"{path.name} is not a regular file")
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _seal(sidecar: dict) -> str:
+    """Checksum of all of a sidecar but its seal."""
+    rest = {key: value for key, value in sidecar.items() if key != "seal"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _parsed(name: str, content: bytes) -> tuple[Unit, dict]:
+    """The unit that a sidecar speaks of, and the sidecar; ValueError if it is not as written."""
+    try:
+        sidecar = json.loads(content)
+        seeds, seconds = sidecar["seeds"], sidecar["seconds"]
+        unit = Unit(Protocol.from_dict(sidecar["protocol"]), tuple(seeds))
+        complete = {"hash", "rows", "sources", "checksum"} <= sidecar.keys()
+        sealed = sidecar.get("seal") in (None, _seal(sidecar))  # older stores have none
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"its sidecar cannot be read: {error!r:.200}") from error
+    whole = seeds and all(type(seed) is int and seed >= 0 for seed in seeds)
+    if not (complete and whole and type(seconds) in (int, float) and math.isfinite(seconds)):
+        raise ValueError("its sidecar lacks entries or has wrong ones")
+    if not sealed:
+        raise ValueError("its sidecar is not as it was written")
+    if unit.name != name or sidecar["hash"] != unit.protocol.hash:
+        raise ValueError(f"its sidecar is that of {unit.name}")
+    return unit, sidecar
+
+
+def _rows(content: bytes, unit: Unit, sidecar: dict) -> pd.DataFrame:
+    """The rows of a part, if they are those that the sidecar tells of; else ValueError."""
+    if hashlib.sha256(content).hexdigest() != sidecar["checksum"]:
+        raise ValueError("its bytes are not those that were written")
+    text = dict.fromkeys(TEXT, str)  # a hash may look like a number
+    table = pd.read_csv(io.BytesIO(content), dtype=text)
+    if (
+        len(table) != sidecar["rows"]
+        or set(table.seed) != set(unit.seeds)
+        or set(table.protocol) != {unit.protocol.hash}
+    ):
+        raise ValueError("its rows, seeds or protocol are not those of its sidecar")
+    return table
 
 
 @contextmanager
@@ -193,12 +249,11 @@ def _staged(path: Path, content: bytes) -> Iterator[None]:
         raise
 
 
-@cache
-def cpu_model() -> str:
-    """Name of the processor, as far as the system tells."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())
+def _sync(folder: Path) -> None:
+    """Let the names of files, too, survive a loss of power."""
+    with suppress(OSError):  # Windows opens no folders
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import concurrent.futures
-import multiprocessing
 import os
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 from tqdm import tqdm
 
+from wbn.experiments.origin import Unit, origin, source_hash
 from wbn.experiments.protocol import Protocol
-from wbn.experiments.store import Store, Unit, origin, source_hash
+from wbn.experiments.store import Store
 from wbn.experiments.training import blocks, run
+from wbn.experiments.workers import LocalProcesses
 
 
 class OlderSources(UserWarning):
@@ -42,7 +40,7 @@ def sweep(
     Work is cut into units, a protocol and a block of seeds each, and every unit is written as
     soon as it is finished. After an interruption, of whatever kind, the same call goes on
     where it was. A unit that fails, or that loses its worker more often than the executor
-    tolerates, does not stop the others.
+    tolerates (locally, three times), does not stop the others.
 
     Parameters
     ----------
@@ -73,30 +71,46 @@ def sweep(
     """
     store = Store(store)
     units = plan_units(protocols, seeds)
-    tables = {unit: store.read(unit) for unit in units}
-    _report_older(
-        store, [unit for unit, table in tables.items() if table is not None], refresh, tables
-    )
-    missing = [unit for unit, table in tables.items() if table is None]
+    tables = _stored(store, units, refresh)
+    missing = [unit for unit in units if unit not in tables]
     if missing:
         store.prepare()
-    failures, shown = {}, {} if progress else {"disable": True}  # else TQDM_DISABLE decides
+    failures: dict[Unit, Exception] = {}
+    shown = {} if progress else {"disable": True}  # else TQDM_DISABLE decides
     with tqdm(total=len(units), initial=len(units) - len(missing), unit="unit", **shown) as bar:
         for unit, outcome in _outcomes(missing, executor):
             try:
                 table, made = outcome.result()
+                _check_sources(made)
             except Exception as error:
                 failures[unit] = error
             else:
-                store.write(unit, table, made)
-                tables[unit] = store.read(unit)
+                tables[unit] = store.write(unit, table, made)
             bar.update()
     if failures:
-        reasons = "\n".join(f"  {unit.name}: {error!r}" for unit, error in failures.items())
-        raise SweepError(
-            f"{len(failures)} of {len(units)} units failed, the others are stored:\n{reasons}"
-        )
+        raise SweepError(_in_words(failures, len(units)))
     return pd.concat([tables[unit] for unit in units], ignore_index=True)
+
+
+def _check_sources(made: dict) -> None:
+    """Refuse rows of a worker that has other source files than this process."""
+    if made["sources"] != source_hash():
+        raise RuntimeError(
+            f"its worker has other source files ({made['sources']}, here {source_hash()}): update "
+            "and restart the workers"
+        )
+
+
+def _in_words(failures: dict[Unit, Exception], total: int) -> str:
+    """Each cause once, with the units that it struck."""
+    units: dict[str, list[str]] = {}
+    for unit, error in failures.items():
+        units.setdefault(repr(error), []).append(unit.name)
+    lines = [
+        f"  {', '.join(names[:3])}{f' and {len(names) - 3} more' if names[3:] else ''}: {error}"
+        for error, names in units.items()
+    ]
+    return "\n".join([f"{len(failures)} of {total} units failed, the others are stored:", *lines])
 
 
 def plan_units(protocols: Iterable[Protocol], seeds: Iterable[int]) -> list[Unit]:
@@ -106,17 +120,18 @@ def plan_units(protocols: Iterable[Protocol], seeds: Iterable[int]) -> list[Unit
     return [Unit(protocol, tuple(block)) for protocol in distinct.values() for block in cut]
 
 
-def _report_older(store: Store, stored: list[Unit], refresh: bool, tables: dict) -> None:
-    older = [unit for unit in stored if store.provenance(unit)["sources"] != source_hash()]
-    if refresh:
-        tables.update(dict.fromkeys(older))
-    elif older:
+def _stored(store: Store, units: list[Unit], refresh: bool) -> dict[Unit, pd.DataFrame]:
+    """The rows of units that are there, without those to be refreshed."""
+    found = {unit: stored for unit in units if (stored := store.find(unit)) is not None}
+    older = {unit for unit, (made, _) in found.items() if made["sources"] != source_hash()}
+    if older and not refresh:
         warnings.warn(
-            f"{len(older)} of {len(stored)} stored units were made by older source files; they "
+            f"{len(older)} of {len(found)} stored units were made by older source files; they "
             "are kept, refresh=True runs them again",
             OlderSources,
             stacklevel=3,
         )
+    return {unit: rows for unit, (_, rows) in found.items() if not (refresh and unit in older)}
 
 
 def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, object]]:
@@ -124,8 +139,8 @@ def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, objec
     if not units:
         return
     if executor is None:
-        with _local_processes(min(len(units), os.cpu_count() or 1)) as pool:
-            yield from _outcomes(units, pool)
+        with LocalProcesses(min(len(units), os.cpu_count() or 1)) as processes:
+            yield from _outcomes(units, processes)
     elif isinstance(executor, concurrent.futures.Executor):
         futures = {executor.submit(run_unit, unit): unit for unit in units}
         for future in concurrent.futures.as_completed(futures):
@@ -143,44 +158,3 @@ def run_unit(unit: Unit) -> tuple[pd.DataFrame, dict]:
     start = time.perf_counter()
     table = run(unit.protocol, unit.seeds, progress=False)
     return table, origin(time.perf_counter() - start)
-
-
-@contextmanager
-def _local_processes(number: int) -> Iterator[concurrent.futures.Executor]:
-    """A pool whose processes leave Ctrl-C to this one, and end with it."""
-    others = multiprocessing.active_children()
-    pool = concurrent.futures.ProcessPoolExecutor(
-        number,
-        multiprocessing.get_context("spawn"),
-        initializer=_depend_on_parent,
-    )
-    try:
-        _start(pool, number)
-        yield pool
-    except BaseException:
-        for process in multiprocessing.active_children():
-            if process not in others:
-                process.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _start(pool: concurrent.futures.Executor, number: int) -> None:
-    """Start the processes with Ctrl-C held back, which they inherit while they import."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows: they start with the first units
-        return
-    interrupt = {signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, interrupt)
-    try:
-        for _ in range(number):
-            pool.submit(os.getpid)  # starts a process, since none is idle yet
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt)
-
-
-def _depend_on_parent() -> None:
-    """Leave Ctrl-C to the parent process, and end when it does, killed or not."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()

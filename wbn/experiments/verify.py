@@ -17,6 +17,7 @@ EARLY_EPOCHS = 2  # up to here, trajectories of one seed on two machines stay to
 EARLY_TOLERANCE = 0.02  # so that each accuracy of each seed differs by at most this.
 LATER_ERRORS = 4.0  # Later, means over seeds differ by at most so many standard errors,
 LATER_TOLERANCE = 0.005  # plus this, about five test images in a thousand.
+LOSSES = ("train_loss", "nll")  # in nats, judged by the same tolerances
 REPRODUCED = ("identical", "agrees")  # verdicts that confirm what is stored
 
 
@@ -50,7 +51,7 @@ def agreement(stored: pd.DataFrame | None, fresh: pd.DataFrame) -> str:
 def _scores(table: pd.DataFrame) -> pd.DataFrame:
     """What is judged, for each run and epoch."""
     runs = table.set_index(["inference", "seed", "epoch"]).sort_index()
-    return runs[metrics(runs)]
+    return runs[[*metrics(runs), *runs.columns.intersection(LOSSES)]]
 
 
 def verify(

@@ -1,0 +1,132 @@
+"""Processes on this machine that run functions, and are replaced when they die."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+
+ATTEMPTS = 3  # at a call whose process dies
+
+
+class WorkerDied(RuntimeError):
+    """The process that ran a call ended, each time that it was tried."""
+
+
+class LocalProcesses(concurrent.futures.Executor):
+    """Some processes, each served by a thread; a context that ends them when it is left.
+
+    A call whose process is killed is tried again in a new one, and after the last attempt fails
+    with the cause; the other calls don't notice. Ctrl-C is left to this process.
+
+    Parameters
+    ----------
+    number
+        How many.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.waiting: queue.SimpleQueue = queue.SimpleQueue()
+        self.processes: set[multiprocessing.Process] = set()
+        self.closed = threading.Event()
+        threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(number)]
+        with _interrupts_held_back():  # threads inherit it, and so do the processes they start
+            for thread in threads:
+                thread.start()
+
+    def submit(self, function: Callable, /, *args: object) -> concurrent.futures.Future:
+        """Have one of the processes call the function; everything must be picklable."""
+        future: concurrent.futures.Future = concurrent.futures.Future()
+        self.waiting.put((future, (function, args)))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes, whatever they do."""
+        self.closed.set()
+        for process in list(self.processes):
+            process.terminate()
+            process.join()
+
+    def _serve(self) -> None:
+        """Have one process at a time make the calls that wait."""
+        process, connection = None, None
+        while not self.closed.is_set():
+            try:
+                future, call = self.waiting.get(timeout=0.1)
+            except queue.Empty:
+                continue
+            causes: list[str] = []
+            while len(causes) < ATTEMPTS and not self.closed.is_set():
+                if process is None:
+                    process, connection = self._start()
+                try:
+                    connection.send(call)
+                    answered, answer = connection.recv()
+                except (EOFError, OSError):
+                    process.join()
+                    self.processes.discard(process)
+                    causes.append(_cause(process.exitcode))
+                    process = None
+                    continue
+                (future.set_result if answered else future.set_exception)(answer)
+                break
+            else:
+                tries = f"{ATTEMPTS} processes that ran it ended: {', '.join(causes)}"
+                future.set_exception(WorkerDied(tries))
+
+    def _start(self) -> tuple[multiprocessing.Process, Connection]:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_answer, args=(theirs,), daemon=True)
+        process.start()
+        theirs.close()  # so that ours ends when the process does
+        self.processes.add(process)
+        if self.closed.is_set():
+            process.terminate()
+        return process, ours
+
+
+class _interrupts_held_back:
+    """Ctrl-C waits meanwhile; threads and processes started here never see it."""
+
+    def __enter__(self) -> None:
+        if hasattr(signal, "pthread_sigmask"):  # not on Windows
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+    def __exit__(self, *error: object) -> None:
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _cause(exitcode: int | None) -> str:
+    """How a process ended, in a word."""
+    if exitcode is not None and exitcode < 0:
+        with suppress(ValueError):
+            return f"killed by {signal.Signals(-exitcode).name}"
+    return f"exit code {exitcode}"
+
+
+def _answer(connection: Connection) -> None:
+    """Make the calls that come and send what they return or raise, until the parent ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    while True:
+        try:
+            function, args = connection.recv()
+        except EOFError:
+            return
+        try:
+            answer = True, function(*args)
+        except Exception as error:
+            answer = False, error
+        try:
+            connection.send(answer)
+        except Exception as error:  # what can't be pickled
+            connection.send((False, RuntimeError(f"cannot send {answer[1]!r:.500}: {error}")))
