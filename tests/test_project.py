@@ -40,8 +40,16 @@ def test_import_needs_torch_and_numpy_only():
     assert done.returncode == 0, done.stderr
 
 
-def test_experiments_import_is_blocked_in_that_interpreter():
-    assert run_blocking(["torchvision"], "import wbn.experiments").returncode != 0
+def test_experiments_and_analysis_import_without_torchvision_and_loading_asks_for_it():
+    rooms = [ROOT / "wbn" / room for room in ("experiments", "analysis")]
+    modules = [
+        f"wbn.{path.parent.name}.{path.stem}" for room in rooms for path in room.glob("*.py")
+    ]
+    code = f"import wbn.experiments, {', '.join(m for m in modules if '__' not in m)}"
+    done = run_blocking(["torchvision"], f"{code}\nwbn.experiments.load_split('i', 0)")
+    assert "read by torchvision, which is not installed: pip install" in done.stderr
+    done = run_blocking(["torchvision"], code)
+    assert done.returncode == 0, done.stderr
 
 
 def test_command_without_extras_says_what_to_install():

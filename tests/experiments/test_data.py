@@ -1,12 +1,25 @@
 """Splits against Table 1, and the independence of the random streams."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
 
 from wbn.experiments import data
-from wbn.experiments.data import imbalanced, load_mnist, load_split, long_tail_counts, stream
+from wbn.experiments.data import (
+    ALL_EXPERIMENTS,
+    MNIST,
+    DataSet,
+    Experiment,
+    imbalanced,
+    load_mnist,
+    load_split,
+    long_tail_counts,
+    stream,
+)
+from wbn.experiments.protocol import METHODS, Protocol
+from wbn.experiments.training import run
 
 TABLE_1 = {
     "i": {0: (5923, 980), 1: (45, 1135)},
@@ -32,6 +45,68 @@ def test_images_keep_their_digits(experiment):
     assert torch.equal(split.train_images, images[split.train_index])
     assert torch.equal(torch.tensor(split.digits)[split.train_labels], digits[split.train_index])
     assert len(split.train_index.unique()) == len(split.train_index)
+
+
+def test_mnist_is_what_its_entry_says():
+    for train, number in ((True, 60_000), (False, 10_000)):
+        images, digits = MNIST.load(train)
+        assert images.shape == (number, *MNIST.shape)
+        assert set(digits.tolist()) == set(range(MNIST.classes))
+        scaled = MNIST.scaled(images[:2000], torch.float64)
+        assert (scaled.min(), scaled.max(), scaled.shape[1]) == (0, 1, 784)
+
+
+def test_images_of_a_split_are_made_when_asked_for(monkeypatch):
+    labels = {train: load_mnist(train)[1] for train in (True, False)}
+    spy = replace(MNIST, load=lambda train: (Untouchable(), labels[train]))
+    monkeypatch.setitem(ALL_EXPERIMENTS, "i", replace(ALL_EXPERIMENTS["i"], data_set=spy))
+    split = load_split("i", 0)
+    assert split.counts.tolist() == [5923, 45]
+    assert split.counts is split.counts
+    assert len(split.test_labels) == 2115
+    with pytest.raises(AssertionError, match="images"):
+        _ = split.train_images
+
+
+class Untouchable:
+    def __getitem__(self, rows):
+        raise AssertionError("images")
+
+
+def rows_of_numbers(classes):
+    """A data set of two numbers a row, not images, with class means apart."""
+
+    def load(train):
+        labels = torch.arange(classes).repeat(80 if train else 30)
+        noise = torch.rand(len(labels), 2, generator=stream(0, f"toy/{train}"))
+        return 3 * labels[:, None] + noise, labels
+
+    return DataSet("toy", "made here", (2,), classes, 3.0 * classes, load)
+
+
+@pytest.mark.parametrize("sizes", [{0: None, 2: 20}, {2: 60, 0: 30, 1: 20}])
+@pytest.mark.parametrize("method", METHODS)
+def test_another_data_set_is_an_entry(sizes, method, monkeypatch):
+    toy = rows_of_numbers(classes=3)
+    monkeypatch.setitem(ALL_EXPERIMENTS, "toy", Experiment(toy, sizes))
+    split = load_split("toy", seed=1)
+    assert split.counts.tolist() == [size or 80 for size in sizes.values()]
+    assert torch.equal(
+        split.train_images[:, 0] // 3, torch.tensor(split.digits)[split.train_labels]
+    )
+    assert len(split.test_labels) == 30 * len(sizes)
+    changes = {"hidden": 8, "batch_size": 10, "epochs": 8, "learning_rate": 0.1}
+    protocol = Protocol.paper("toy", method, eval_epochs=[8], **changes)
+    table = run(protocol, [0, 1], progress=False)
+    assert table.experiment.tolist() == ["toy"] * 2
+    assert table.accuracy_overall.min() > 0.9
+
+
+def test_a_network_of_convolutions_refuses_rows(monkeypatch):
+    toy = Experiment(rows_of_numbers(classes=2), {0: None, 1: 20})
+    monkeypatch.setitem(ALL_EXPERIMENTS, "toy", toy)
+    with pytest.raises(ValueError, match=r"shape \(2,\): it takes images .* choose 'mlp'"):
+        run(Protocol.paper("toy", "lf_sbn", network="conv"), [0], progress=False)
 
 
 @pytest.mark.parametrize("ratio", [10, 50, 100, 200])

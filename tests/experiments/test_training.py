@@ -12,7 +12,7 @@ from wbn.context import sample_weights
 from wbn.experiments.block import Block, batch_orders, cut_batches, fold_numbers
 from wbn.experiments.evaluation import average_precision
 from wbn.experiments.network import Network
-from wbn.experiments.protocol import INFERENCE, METHODS, Protocol
+from wbn.experiments.protocol import INFERENCE, METHODS, PROBES, Protocol
 from wbn.experiments.training import Trainer, blocks, run
 from wbn.layers import WeightedBatchNorm1d
 from wbn.loss import weighted_cross_entropy
@@ -33,11 +33,11 @@ class PlainLoop:
         labels = self.data.labels[0]
         prior = torch.bincount(labels).double() / len(labels)
         self.adjustment, classes = p.logit_adjustment * prior.log(), len(prior)
-        start = Network(p, [seed], 784, classes)
+        start = Network(p, [seed], self.data.data_set.shape, classes)
         options = {"eps": p.eps, "correction": p.correction, "dtype": torch.float64}
         self.hidden_weighted = p.hidden_norm == "weighted"
         self.model = nn.Sequential(
-            nn.Linear(784, p.hidden, bias=False, dtype=torch.float64),
+            nn.Linear(self.data.pool.shape[1], p.hidden, bias=False, dtype=torch.float64),
             WeightedBatchNorm1d(p.hidden, momentum=p.momentum, **options),
             nn.ReLU(),
             nn.Linear(p.hidden, classes, bias=False, dtype=torch.float64),
@@ -227,6 +227,19 @@ def test_kinds_of_inference_are_evaluated_on_the_same_networks():
     pd.testing.assert_frame_equal(
         both[both.inference == "pooled"][columns].reset_index(drop=True), alone[columns]
     )
+
+
+@pytest.mark.parametrize("inference", [*INFERENCE, *PROBES])
+def test_logits_are_what_is_evaluated(inference):
+    trainer = Trainer(tiny("wlf_wbn", "iii", inference=[inference]).resolved(), [0, 1])
+    data = trainer.data
+    some = torch.arange(0, data.eval_labels.shape[1], 50)
+    data.eval_images, data.eval_labels = data.eval_images[:, some], data.eval_labels[:, some]
+    trainer.train_epoch()
+    logits = trainer.logits(inference)
+    assert logits.shape == (2, len(some), 2)
+    right = (logits.argmax(-1) == data.eval_labels).double().mean(1)
+    assert trainer.evaluate(inference).accuracy_overall.tolist() == right.tolist()
 
 
 def test_training_learns():

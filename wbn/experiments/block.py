@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from wbn.experiments.data import load_mnist, load_split, stream
+from wbn.experiments.data import load_split, stream
 from wbn.experiments.protocol import FOLDS, Protocol
 from wbn.weights import SCHEMES, class_counts, inverse_frequency, per_sample, rescale
 
@@ -17,34 +17,36 @@ class Block:
 
     Attributes
     ----------
-    pool : Tensor
+    data_set
+        What everything is drawn from.
+    pool
         Training images of the classes, shape (images, pixels).
-    rows, labels : Tensor
+    rows, labels
         What each seed trains on, shape (S, N).
-    counts : Tensor
-        Class sizes N_k that each seed trains on, shape (K,).
-    weights : Tensor or None
+    classes, counts, minority
+        K, the class sizes N_k that each seed trains on, shape (K,), and the smallest class.
+    weights
         Sample weights of shape (S, N, 1), None when all are 1.
-    normalizer : float or "batch"
-        For the loss.
-    logit_offset : Tensor
+    normalizer
+        For the loss, a number or "batch".
+    logit_offset
         What the loss adds to the logits of each class, shape (K,).
-    eval_images, eval_labels : Tensor
+    eval_images, eval_labels
         What each seed is evaluated on, shapes (S, T, pixels) and (S, T).
     """
 
     def __init__(self, protocol: Protocol, seeds: list[int]) -> None:
         splits = [load_split(protocol.experiment, seed) for seed in seeds]
-        self.classes, self.minority = len(splits[0].digits), splits[0].minority
-        self.dtype = getattr(torch, protocol.dtype)
-        images, digits = load_mnist(train=True)
-        kept = torch.isin(digits, torch.tensor(splits[0].digits))
-        self.pool = self._scaled(images[kept])
+        self.data_set, digits = splits[0].data_set, splits[0].digits
+        self.classes, self.dtype = len(digits), getattr(torch, protocol.dtype)
+        images, labels = self.data_set.load(True)
+        kept = torch.isin(labels, torch.tensor(digits))
+        self.pool = self.data_set.scaled(images[kept], self.dtype)
         place = kept.cumsum(0) - 1
         self.rows = torch.stack([place[split.train_index] for split in splits])
         self.labels = torch.stack([split.train_labels for split in splits])
         if protocol.evaluate_on == "test":
-            test = self._scaled(splits[0].test_images)
+            test = self.data_set.scaled(splits[0].test_images, self.dtype)
             self.eval_images = test.expand(len(seeds), *test.shape)
             self.eval_labels = splits[0].test_labels.expand(len(seeds), -1)
         else:
@@ -56,14 +58,12 @@ class Block:
             self.eval_labels = _where(held_out, self.labels)
             self.rows, self.labels = (_where(~held_out, t) for t in (self.rows, self.labels))
         self.counts = class_counts(self.labels[0], self.classes)
+        self.minority = int(self.counts.argmin())
         self.weights = self._weights(protocol)
         dataset = protocol.loss_normalizer == "dataset" and self.weights is not None
         self.normalizer = self.weights.double().mean().item() if dataset else "batch"
         prior = self.counts / self.counts.sum()
         self.logit_offset = (protocol.logit_adjustment * prior.log()).to(self.dtype)
-
-    def _scaled(self, images: Tensor) -> Tensor:
-        return images.flatten(1).to(self.dtype) / 255
 
     def _weights(self, protocol: Protocol) -> Tensor | None:
         if protocol.weighting == "uniform":

@@ -1,12 +1,12 @@
 """A small convolutional network, one replica after the other, with autograd.
 
-It has the interface of `wbn.experiments.network.Network`, and its normalization is the
-package's own layers.
+It is a `wbn.experiments.network.ReplicaNetwork`, and its normalization is the package's own
+layers.
 """
 
 from __future__ import annotations
 
-from math import isqrt
+import math
 
 import torch
 import torch.nn.functional as F
@@ -90,19 +90,26 @@ class ConvolutionalNetwork:
         Resolved.
     seeds
         One replica each; a seed's numbers do not depend on the others.
-    inputs, classes
-        Pixels of the square images, and the size of the last layer.
+    shape, classes
+        Height and width of the images, and the size of the last layer.
     """
 
-    def __init__(self, protocol: Protocol, seeds: list[int], inputs: int, classes: int) -> None:
-        self.side = side = isqrt(inputs)
+    def __init__(
+        self, protocol: Protocol, seeds: list[int], shape: tuple[int, ...], classes: int
+    ) -> None:
+        self.shape = sides = shape
         for _ in CHANNELS:
-            side = (side - KERNEL + 1) // POOL
+            sides = [(side - KERNEL + 1) // POOL for side in sides]
+        if len(shape) != 2 or min(sides) < 1:
+            raise ValueError(
+                f"network is 'conv' and inputs have the shape {shape}: it takes images of at least "
+                "16 x 16 pixels in one channel; choose 'mlp' for others"
+            )
         first, second = CHANNELS
         shapes = [
             (first, 1, KERNEL, KERNEL),
             (second, first, KERNEL, KERNEL),
-            (classes, second * side**2),
+            (classes, second * math.prod(sides)),
         ]
         norms = (protocol.hidden_norm, protocol.hidden_norm, protocol.output_norm)
         self.replicas = [
@@ -156,4 +163,4 @@ class ConvolutionalNetwork:
         return z
 
     def _images(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (1, self.side, self.side))
+        return x.unflatten(-1, (1, *self.shape))

@@ -1,16 +1,16 @@
-"""MNIST, the imbalanced training sets of the paper's Table 1, and long-tailed ones."""
+"""Data sets, the imbalanced training sets of the paper's Table 1, and long-tailed ones."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import torch
 from torch import Tensor
-from torchvision.datasets import MNIST
 
 from wbn.weights import class_counts
 
@@ -18,56 +18,33 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
-class TwoClasses:
-    """One column of Table 1: two digits, one of them cut down to a few images."""
+class DataSet:
+    """Inputs with labels, and what is to be known of them before they are loaded.
 
-    digits: tuple[int, int]
-    minority: int
-    minority_count: int
-
-
-EXPERIMENTS = {
-    "i": TwoClasses(digits=(0, 1), minority=1, minority_count=45),
-    "ii": TwoClasses(digits=(1, 8), minority=1, minority_count=45),
-    "iii": TwoClasses(digits=(4, 7), minority=4, minority_count=39),
-}
-# Beyond the paper: all ten digits, with the ratio of the largest class to the smallest.
-LONG_TAILED = {"lt10": 10, "lt50": 50, "lt100": 100, "lt200": 200}
-LARGEST = 5000  # images of digit 0 in these; MNIST has at least 5421 of each digit
-
-
-@dataclass(frozen=True)
-class Split:
-    """Images and labels of one imbalanced experiment.
-
-    Attributes
+    Parameters
     ----------
-    digits : tuple of int
-        The digit that each class index stands for.
-    train_images, test_images : Tensor
-        uint8, shape (N, 28, 28).
-    train_labels, test_labels : Tensor
-        Class indices, int64, shape (N,).
-    train_index : Tensor
-        Rows of MNIST's training set that the training images are.
+    name, source
+        What it is, where it comes from and how it is fetched.
+    shape
+        Of one input: height and width of an image, or the length of a row.
+    classes
+        Labels are whole numbers from 0 to this, exclusive.
+    largest
+        What inputs are divided by, to lie between 0 and 1.
+    load
+        Inputs (N, \\*shape) and labels (N,) of the training set (True) or the test set (False).
     """
 
-    digits: tuple[int, ...]
-    train_images: Tensor
-    train_labels: Tensor
-    test_images: Tensor
-    test_labels: Tensor
-    train_index: Tensor
+    name: str
+    source: str
+    shape: tuple[int, ...]
+    classes: int
+    largest: float
+    load: Callable[[bool], tuple[Tensor, Tensor]]
 
-    @property
-    def counts(self) -> Tensor:
-        """Class sizes `N_k` of the training set."""
-        return class_counts(self.train_labels, len(self.digits))
-
-    @property
-    def minority(self) -> int:
-        """Index of the smallest training class."""
-        return int(self.counts.argmin())
+    def scaled(self, inputs: Tensor, dtype: torch.dtype) -> Tensor:
+        """Inputs (N, \\*shape) as rows of numbers between 0 and 1, as networks take them."""
+        return inputs.flatten(1).to(dtype) / self.largest
 
 
 def data_folder() -> Path:
@@ -77,15 +54,31 @@ def data_folder() -> Path:
 
 @cache
 def load_mnist(train: bool) -> tuple[Tensor, Tensor]:
-    """Images (uint8, (N, 28, 28)) and digits (int64, (N,)) of MNIST, as fetched by `make data`."""
+    """Images (uint8) and digits (int64) of MNIST, as fetched by `make data`."""
     try:
-        dataset = MNIST(data_folder(), train=train)
+        from torchvision import datasets
+    except ImportError as error:
+        raise ImportError(
+            "MNIST is read by torchvision, which is not installed: pip install 'wbn[experiments]'"
+        ) from error
+    try:
+        dataset = datasets.MNIST(data_folder(), train=train)
     except RuntimeError as error:
         raise FileNotFoundError(
             f"no MNIST in {data_folder()}: fetch it with `make data` or "
             "`python data_scripts/fetch_mnist.py`, or point WBN_DATA to it"
         ) from error
     return dataset.data, dataset.targets
+
+
+MNIST = DataSet(
+    name="MNIST",
+    source="LeCun, Bottou, Bengio and Haffner (1998), fetched by `make data`",
+    shape=(28, 28),
+    classes=10,
+    largest=255,
+    load=load_mnist,
+)
 
 
 def stream(seed: int, purpose: str) -> torch.Generator:
@@ -104,7 +97,7 @@ def stream(seed: int, purpose: str) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
 
 
-def imbalanced(labels: Tensor, counts: dict[int, int], seed: int) -> Tensor:
+def imbalanced(labels: Tensor, counts: dict[int, int | None], seed: int) -> Tensor:
     """Row numbers of `counts[k]` randomly drawn points of each label `k`.
 
     The rows come class by class, in the order of `counts`, and in increasing
@@ -113,11 +106,11 @@ def imbalanced(labels: Tensor, counts: dict[int, int], seed: int) -> Tensor:
 
     Parameters
     ----------
-    labels : Tensor
+    labels
         Labels of the full data set, shape (N,).
-    counts : dict
-        How many points to draw of each label.
-    seed : int
+    counts
+        How many points to draw of each label; None takes all.
+    seed
         Determines the draw.
 
     Examples
@@ -128,13 +121,15 @@ def imbalanced(labels: Tensor, counts: dict[int, int], seed: int) -> Tensor:
     chosen = []
     for label, count in counts.items():
         rows = (labels == label).nonzero().squeeze(1)
-        if not 0 < count <= len(rows):
-            raise ValueError(
-                f"cannot draw {count} points of class {label}: give between 1 and {len(rows)}, "
-                "the number there are"
-            )
-        order = torch.randperm(len(rows), generator=stream(seed, f"split/{label}"))
-        chosen.append(rows[order[:count]].sort().values)
+        if count is not None:
+            if not 0 < count <= len(rows):
+                raise ValueError(
+                    f"cannot draw {count} points of class {label}: give between 1 and "
+                    f"{len(rows)}, the number there are"
+                )
+            order = torch.randperm(len(rows), generator=stream(seed, f"split/{label}"))
+            rows = rows[order[:count]].sort().values
+        chosen.append(rows)
     return torch.cat(chosen)
 
 
@@ -157,23 +152,95 @@ def long_tail_counts(n_max: int, ratio: float, classes: int) -> list[int]:
     return [round(n_max * ratio ** (-k / (classes - 1))) for k in range(classes)]
 
 
-def _subset(train: bool, digits: tuple[int, ...], index: Tensor) -> tuple[Tensor, Tensor]:
-    images, targets = load_mnist(train)
-    labels = torch.full((10,), -1)
-    labels[list(digits)] = torch.arange(len(digits))
-    return images[index], labels[targets[index]]
+@dataclass(frozen=True)
+class Experiment:
+    """Classes of a data set, and how many training samples are drawn of each.
+
+    Parameters
+    ----------
+    data_set
+        What is drawn from.
+    sizes
+        Number of training samples of each of its labels, in the order of the class indices;
+        None takes all there are.
+    """
+
+    data_set: DataSet
+    sizes: dict[int, int | None]
+
+    @property
+    def digits(self) -> tuple[int, ...]:
+        """The data set's label that each class index stands for."""
+        return tuple(self.sizes)
 
 
-def _training_sizes(experiment: str) -> dict[int, int]:
-    """How many training images an experiment takes of each of its digits."""
-    if experiment in LONG_TAILED:
-        return dict(enumerate(long_tail_counts(LARGEST, LONG_TAILED[experiment], classes=10)))
-    if experiment not in EXPERIMENTS:
-        known = ", ".join((*EXPERIMENTS, *LONG_TAILED))
-        raise ValueError(f"no experiment {experiment!r}: there are {known}")
-    two, targets = EXPERIMENTS[experiment], load_mnist(True)[1]
-    whole = {d: int((targets == d).sum()) for d in two.digits}
-    return whole | {two.minority: two.minority_count}
+# The columns of Table 1: two digits, one of them cut down to a few images.
+EXPERIMENTS = {
+    "i": Experiment(MNIST, {0: None, 1: 45}),
+    "ii": Experiment(MNIST, {1: 45, 8: None}),
+    "iii": Experiment(MNIST, {4: 39, 7: None}),
+}
+# Beyond the paper: all digits, with the ratio of the largest class to the smallest.
+LONG_TAILED = {"lt10": 10, "lt50": 50, "lt100": 100, "lt200": 200}
+LARGEST = 5000  # images of digit 0 in these; MNIST has at least 5421 of each digit
+# What a protocol can name: an experiment on other data is an entry here.
+ALL_EXPERIMENTS = EXPERIMENTS | {
+    name: Experiment(MNIST, dict(enumerate(long_tail_counts(LARGEST, ratio, MNIST.classes))))
+    for name, ratio in LONG_TAILED.items()
+}
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and test set of one experiment and seed, loaded when they are asked for.
+
+    Parameters
+    ----------
+    data_set
+        What was drawn from.
+    digits
+        The data set's label that each class index stands for.
+    train_index, test_index
+        Rows of the data set's training and test set.
+    """
+
+    data_set: DataSet
+    digits: tuple[int, ...]
+    train_index: Tensor
+    test_index: Tensor
+
+    @property
+    def train_images(self) -> Tensor:
+        """Inputs of the training set, of the data set's type, shape (N, \\*shape)."""
+        return self.data_set.load(True)[0][self.train_index]
+
+    @property
+    def test_images(self) -> Tensor:
+        """Inputs of the test set."""
+        return self.data_set.load(False)[0][self.test_index]
+
+    @cached_property
+    def train_labels(self) -> Tensor:
+        """Class indices of the training set, int64, shape (N,)."""
+        return self._classes(self.data_set.load(True)[1][self.train_index])
+
+    @cached_property
+    def test_labels(self) -> Tensor:
+        """Class indices of the test set."""
+        return self._classes(self.data_set.load(False)[1][self.test_index])
+
+    def _classes(self, digits: Tensor) -> Tensor:
+        return (digits[:, None] == torch.tensor(self.digits)).long().argmax(1)
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """Class sizes `N_k` of the training set."""
+        return class_counts(self.train_labels, len(self.digits))
+
+    @property
+    def minority(self) -> int:
+        """Index of the smallest training class."""
+        return int(self.counts.argmin())
 
 
 def load_split(experiment: str, seed: int) -> Split:
@@ -187,10 +254,11 @@ def load_split(experiment: str, seed: int) -> Split:
 
     Parameters
     ----------
-    experiment : {"i", "ii", "iii", "lt10", "lt50", "lt100", "lt200"}
-        Zero against one, one against eight, four against seven; or ten digits, of which the
-        first has 10 to 200 times as many images as the last.
-    seed : int
+    experiment
+        "i", zero against one, "ii", one against eight, or "iii", four against seven; or "lt10",
+        "lt50", "lt100" or "lt200", all digits, of which the first has 10 to 200 times as many
+        images as the last.
+    seed
         Determines which images are drawn.
 
     Examples
@@ -200,13 +268,13 @@ def load_split(experiment: str, seed: int) -> Split:
     >>> load_split("lt100", seed=0).counts.int().tolist()
     [5000, 2997, 1797, 1077, 646, 387, 232, 139, 83, 50]
     """
-    sizes = _training_sizes(experiment)
-    digits, test_targets = tuple(sizes), load_mnist(False)[1]
-    train_index = imbalanced(load_mnist(True)[1], sizes, seed)
-    test_index = torch.cat([(test_targets == d).nonzero().squeeze(1) for d in digits])
+    if experiment not in ALL_EXPERIMENTS:
+        raise ValueError(f"no experiment {experiment!r}: there are {', '.join(ALL_EXPERIMENTS)}")
+    data_set, sizes = ALL_EXPERIMENTS[experiment].data_set, ALL_EXPERIMENTS[experiment].sizes
+    train, test = (data_set.load(part)[1] for part in (True, False))
     return Split(
-        digits,
-        *_subset(True, digits, train_index),
-        *_subset(False, digits, test_index),
-        train_index=train_index,
+        data_set,
+        digits=tuple(sizes),
+        train_index=imbalanced(train, sizes, seed),
+        test_index=imbalanced(test, dict.fromkeys(sizes), seed),
     )

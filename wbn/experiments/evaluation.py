@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from wbn.experiments.block import Block
-from wbn.experiments.convolution import ConvolutionalNetwork
-from wbn.experiments.network import Network, Statistics
+from wbn.experiments.network import ReplicaNetwork, Statistics
 from wbn.experiments.protocol import Protocol
 
 BINS = 15  # of the calibration error
@@ -17,7 +16,7 @@ BINS = 15  # of the calibration error
 class InferenceStatistics:
     """The statistics used at inference, in the ways of `Protocol.inference`."""
 
-    def __init__(self, protocol: Protocol, network: Network | ConvolutionalNetwork) -> None:
+    def __init__(self, protocol: Protocol, network: ReplicaNetwork) -> None:
         self.network, self.momentum = network, protocol.momentum
         self.wanted = set(protocol.inference)
         self.moving: Statistics | None = None

@@ -6,6 +6,9 @@ the package's own core (`wbn.core`), called with that dimension.
 
 from __future__ import annotations
 
+import math
+import typing
+
 import torch
 from torch import Tensor, nn
 
@@ -16,7 +19,32 @@ from wbn.experiments.protocol import Protocol
 from wbn.functional import stored_variance
 
 SAMPLES = (1,)  # the dimension that moments are taken over, in (S, N, C)
-Statistics = list[tuple[Tensor, Tensor] | None]
+Statistics = list[tuple[Tensor, Tensor] | None]  # mean and variance of each layer, or no BN
+
+
+@typing.runtime_checkable
+class ReplicaNetwork(typing.Protocol):
+    """What training and evaluation ask of a network of S replicas, one for each seed.
+
+    Inputs x are rows of numbers, (S, N, inputs), weights w are (S, N, 1) or None, logits are
+    (S, N, K).
+    """
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """What the optimizer updates."""
+
+    def forward(self, x: Tensor, w: Tensor | None) -> Tensor:
+        """Logits of a mini-batch, normalized with its own statistics."""
+
+    def backward(self, grad: Tensor) -> None:
+        """Set the gradients of all parameters from the one of the logits."""
+
+    def statistics(self) -> Statistics:
+        """Each layer's moments of the last mini-batch, as they are kept for inference."""
+
+    def infer(self, x: Tensor, statistics: Statistics) -> Tensor:
+        """Logits with given statistics."""
 
 
 def initial_weights(protocol: Protocol, seed: int, shapes: list[tuple[int, ...]]) -> list[Tensor]:
@@ -104,7 +132,7 @@ class Layer:
 
 
 class Network:
-    """Two layers, 784-200-2 in the paper and 784-200-10 for ten classes, for several seeds.
+    """Two layers, inputs-hidden-classes, for several seeds; the paper's `ReplicaNetwork`.
 
     Parameters
     ----------
@@ -112,12 +140,14 @@ class Network:
         Resolved.
     seeds
         One replica each; a seed's initialization does not depend on the others.
-    inputs, classes
-        Sizes of the first and the last layer.
+    shape, classes
+        Of one input, which is flattened, and the size of the last layer.
     """
 
-    def __init__(self, protocol: Protocol, seeds: list[int], inputs: int, classes: int) -> None:
-        shapes = [(protocol.hidden, inputs), (classes, protocol.hidden)]
+    def __init__(
+        self, protocol: Protocol, seeds: list[int], shape: tuple[int, ...], classes: int
+    ) -> None:
+        shapes = [(protocol.hidden, math.prod(shape)), (classes, protocol.hidden)]
         drawn = [initial_weights(protocol, seed, shapes) for seed in seeds]
         linears = [torch.stack(replicas) for replicas in zip(*drawn, strict=True)]
         norms = (protocol.hidden_norm, protocol.output_norm)

@@ -6,14 +6,13 @@ import torch
 from torch import Tensor
 
 from wbn.experiments.block import Block
-from wbn.experiments.convolution import ConvolutionalNetwork
 from wbn.experiments.data import stream
-from wbn.experiments.network import Network
+from wbn.experiments.network import ReplicaNetwork
 
 
 @torch.no_grad()
 def logits_among_training_images(
-    network: Network | ConvolutionalNetwork, data: Block, batch_size: int, weight: Tensor
+    network: ReplicaNetwork, data: Block, batch_size: int, weight: Tensor
 ) -> Tensor:
     """Logits of each evaluated image in a mini-batch with training images.
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import get_args
 
 from wbn.checks import Correction
-from wbn.experiments.data import EXPERIMENTS, LONG_TAILED
+from wbn.experiments.data import ALL_EXPERIMENTS
 from wbn.weights import SCHEMES, Scale
 
 METHODS = {"lf_sbn": "LF+sBN", "wlf_sbn": "WLF+sBN", "wlf_wbn": "WLF+WBN"}
@@ -27,7 +27,7 @@ FAMILY = tuple(
 )
 
 CHOICES = {
-    "experiment": (*EXPERIMENTS, *LONG_TAILED),
+    "experiment": ALL_EXPERIMENTS,
     "method": tuple(METHODS),
     "network": ("mlp", "conv"),
     "activation": ("relu",),
@@ -78,7 +78,7 @@ class Protocol:
     epochs
         *20 is our reading.*
     input_scaling
-        *"unit", pixels divided by 255, is our reading.*
+        *"unit", pixels divided by their largest value, is our reading.*
     batch_order
         *"reshuffle", a new partition each epoch, is our reading*; "fixed" keeps the first
         one, "replacement" draws each sample of an epoch anew, "sorted" goes through the data

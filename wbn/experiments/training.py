@@ -16,7 +16,7 @@ from tqdm import tqdm
 from wbn.experiments.block import Block, batch_orders, cut_batches
 from wbn.experiments.convolution import ConvolutionalNetwork
 from wbn.experiments.evaluation import InferenceStatistics, evaluate
-from wbn.experiments.network import Network
+from wbn.experiments.network import Network, ReplicaNetwork
 from wbn.experiments.probe import logits_among_training_images
 from wbn.experiments.protocol import PROBES, Protocol
 from wbn.experiments.rows import KEYS
@@ -106,7 +106,7 @@ class Trainer:
         self.protocol, self.seeds = protocol, seeds
         self.data = data = Block(protocol, seeds)
         network = NETWORKS[protocol.network]
-        self.network = network(protocol, seeds, data.pool.shape[1], data.classes)
+        self.network: ReplicaNetwork = network(protocol, seeds, data.data_set.shape, data.classes)
         self.optimizer = torch.optim.Adam(
             self.network.parameters,
             lr=protocol.learning_rate,
@@ -135,18 +135,19 @@ class Trainer:
         self.statistics.start_epoch()
         return sum(self.step(index) for index in self.batches) / len(self.batches)
 
-    def evaluate(self, inference: str) -> pd.DataFrame:
-        """A row of scores for each seed, with one kind of inference statistics."""
+    def logits(self, inference: str) -> Tensor:
+        """Logits (S, T, K) of the evaluated set, with one kind of inference statistics or probe."""
         data, network = self.data, self.network
         if inference in PROBES:
             heavy = inference == "minority_weight"
             weight = data.weights.max() if heavy else data.weights.min()
-            size = self.protocol.batch_size
-            logits = logits_among_training_images(network, data, size, weight)
-        else:
-            statistics = self.statistics.get(inference, data, self.batches)
-            logits = network.infer(data.eval_images, statistics)
-        return pd.DataFrame({"seed": self.seeds, **evaluate(logits, data)})
+            return logits_among_training_images(network, data, self.protocol.batch_size, weight)
+        statistics = self.statistics.get(inference, data, self.batches)
+        return network.infer(data.eval_images, statistics)
+
+    def evaluate(self, inference: str) -> pd.DataFrame:
+        """A row of scores for each seed, with one kind of inference statistics."""
+        return pd.DataFrame({"seed": self.seeds, **evaluate(self.logits(inference), self.data)})
 
 
 def _run_block(protocol: Protocol, seeds: list[int], bar: tqdm) -> pd.DataFrame:

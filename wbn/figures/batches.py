@@ -63,11 +63,12 @@ def example_batch(experiment: str = "i", seed: int = 0) -> ExampleBatch:
 
 
 def tile(images: Tensor, columns: int) -> np.ndarray:
-    """Images (N, 28, 28) in rows of `columns`, as one picture; the last row is filled with 0."""
-    rows = -(-len(images) // columns)
-    sheet = np.zeros((rows * columns, 28, 28), dtype=np.uint8)
+    """Images (N, H, W) in rows of `columns`, as one picture; the last row is filled with 0."""
+    rows, (height, width) = -(-len(images) // columns), images.shape[1:]
+    sheet = np.zeros((rows * columns, height, width), dtype=np.uint8)
     sheet[: len(images)] = images.numpy()
-    return sheet.reshape(rows, columns, 28, 28).swapaxes(1, 2).reshape(rows * 28, columns * 28)
+    grid = sheet.reshape(rows, columns, height, width).swapaxes(1, 2)
+    return grid.reshape(rows * height, columns * width)
 
 
 def heights(minority: Tensor) -> np.ndarray:
