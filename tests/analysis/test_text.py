@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wbn.analysis.text import MINUS, in_percent, percent, with_interval, written
+from wbn.analysis.text import MINUS, in_percent, percent, with_interval, written, written_grid
 
 numbers = st.floats(-1, 1)
 
@@ -34,3 +34,21 @@ def test_tables_of_means_and_of_fractions():
     }
     assert written(rows, 0, sign=True)["a"] == with_interval(0.5, 0.4, 0.6, 0, sign=True)
     assert in_percent(rows[["low"]], digits=0).low.tolist() == ["40", f"{MINUS}20"]
+
+
+def test_only_fractions_become_percent():
+    table = pd.DataFrame({"paper": ["71"], "low": [0.25], "n": [40], "fits": [True]})
+    assert in_percent(table).to_dict("records") == [
+        {"paper": "71", "low": "25.0", "n": 40, "fits": True}
+    ]
+
+
+def test_a_grid_keeps_the_order_and_every_row_in_its_place():
+    gains = pd.DataFrame({"experiment": ["ii", "i"], "mean": [0.2, 0.1], "low": 0.0, "high": 0.5})
+    losses = gains.assign(mean=-gains["mean"], high=-gains["high"])
+    rows = pd.concat([gains.assign(metric="overall"), losses.assign(metric="minority")])
+    grid = written_grid(rows, "experiment", "metric", digits=0)
+    assert list(grid.index) == ["ii", "i"]
+    assert list(grid) == ["overall", "minority"]
+    assert grid.loc["ii", "overall"] == "20 [0, 50]"
+    assert grid.loc["i", "minority"] == f"{MINUS}10 [0, {MINUS}50]"

@@ -48,12 +48,33 @@ def written(table: pd.DataFrame, digits: int = 1, sign: bool = False) -> pd.Seri
     return pd.Series(text, table.index, dtype=object)
 
 
+def written_grid(
+    rows: pd.DataFrame, index: str, columns: str, digits: int = 1, sign: bool = False
+) -> pd.DataFrame:
+    """`written`, laid out by the values of two columns in their order of appearance.
+
+    Examples
+    --------
+    >>> gain = {"experiment": "iii", "metric": "overall", "mean": 0.156, "low": 0.133, "high": 0.18}
+    >>> written_grid(pd.DataFrame([gain]), "experiment", "metric").loc["iii", "overall"]
+    '15.6 [13.3, 18.0]'
+    """
+    text = written(rows, digits, sign)
+    return rows.assign(text=text).set_index([index, columns])["text"].unstack(sort=False)
+
+
 def in_percent(table: pd.DataFrame, digits: int = 1, sign: bool = False) -> pd.DataFrame:
-    """A table of fractions as `percent`.
+    """The fractions of a table as `percent`; columns of text and of counts stay as they are.
 
     Examples
     --------
     >>> in_percent(pd.DataFrame({"wlf_wbn": [0.4187, float("nan")]}))["wlf_wbn"].tolist()
     ['41.9', '']
     """
-    return table.map(lambda fraction: percent(fraction, digits, sign))
+    return table.apply(
+        lambda column: (
+            column.map(lambda fraction: percent(fraction, digits, sign))
+            if pd.api.types.is_float_dtype(column)
+            else column
+        )
+    )
