@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wbn.analysis.text import MINUS, in_percent, percent, with_interval, written, written_grid
+from wbn.analysis.text import MINUS, in_percent, percent, with_interval, written, written_table
 
 numbers = st.floats(-1, 1)
 
@@ -43,12 +43,12 @@ def test_only_fractions_become_percent():
     ]
 
 
-def test_a_grid_keeps_the_order_and_every_row_in_its_place():
-    gains = pd.DataFrame({"experiment": ["ii", "i"], "mean": [0.2, 0.1], "low": 0.0, "high": 0.5})
-    losses = gains.assign(mean=-gains["mean"], high=-gains["high"])
-    rows = pd.concat([gains.assign(metric="overall"), losses.assign(metric="minority")])
-    grid = written_grid(rows, "experiment", "metric", digits=0)
-    assert list(grid.index) == ["ii", "i"]
-    assert list(grid) == ["overall", "minority"]
-    assert grid.loc["ii", "overall"] == "20 [0, 50]"
-    assert grid.loc["i", "minority"] == f"{MINUS}10 [0, {MINUS}50]"
+def test_a_written_table_keeps_the_order_of_each_column_and_leaves_gaps_empty():
+    keys = [("z", 2, "b"), ("a", 2, "b"), ("z", 1, "c"), ("z", 2, "c")]
+    rows = pd.DataFrame(keys, columns=["reading", "step", "method"])
+    rows = rows.assign(mean=[0.1, 0.2, 0.3, 0.4], low=0.0, high=1.0)
+    table = written_table(rows, ["reading", "step"], "method", digits=0)
+    assert table.index.tolist() == [("z", 2), ("z", 1), ("a", 2)]
+    assert table.columns.tolist() == ["b", "c"]
+    means = table.map(lambda text: text.split(" ")[0])
+    assert means.to_numpy().tolist() == [["10", "40"], ["", "30"], ["20", ""]]

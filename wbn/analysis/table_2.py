@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from wbn.analysis.intervals import LEVEL, intervals, paired_difference, prediction_interval
-from wbn.analysis.text import percent, written, written_grid
+from wbn.analysis.text import percent, written, written_table
 from wbn.experiments.data import load_split
 from wbn.experiments.protocol import METHODS
 
@@ -167,7 +167,7 @@ def gains(table: pd.DataFrame, method: str, baseline: str) -> pd.DataFrame:
         A row for each experiment, a column for each of `METRICS`.
     """
     rows = pd.concat(paired_difference(table, method, baseline, metric) for metric in METRICS)
-    return written_grid(rows, "experiment", "metric", sign=True)
+    return written_table(rows, "experiment", "metric", sign=True)
 
 
 def audit() -> pd.DataFrame:

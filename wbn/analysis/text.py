@@ -48,21 +48,6 @@ def written(table: pd.DataFrame, digits: int = 1, sign: bool = False) -> pd.Seri
     return pd.Series(text, table.index, dtype=object)
 
 
-def written_grid(
-    rows: pd.DataFrame, index: str, columns: str, digits: int = 1, sign: bool = False
-) -> pd.DataFrame:
-    """`written`, laid out by the values of two columns in their order of appearance.
-
-    Examples
-    --------
-    >>> gain = {"experiment": "iii", "metric": "overall", "mean": 0.156, "low": 0.133, "high": 0.18}
-    >>> written_grid(pd.DataFrame([gain]), "experiment", "metric").loc["iii", "overall"]
-    '15.6 [13.3, 18.0]'
-    """
-    text = written(rows, digits, sign)
-    return rows.assign(text=text).set_index([index, columns])["text"].unstack(sort=False)
-
-
 def in_percent(table: pd.DataFrame, digits: int = 1, sign: bool = False) -> pd.DataFrame:
     """The fractions of a table as `percent`; columns of text and of counts stay as they are.
 
@@ -78,3 +63,33 @@ def in_percent(table: pd.DataFrame, digits: int = 1, sign: bool = False) -> pd.D
             else column
         )
     )
+
+
+def written_table(
+    rows: pd.DataFrame, index: str | list[str], columns: str, digits: int = 1, sign: bool = False
+) -> pd.DataFrame:
+    """`written` as a table, each column's values in the order in which the rows have them.
+
+    Parameters
+    ----------
+    rows
+        With mean, low and high, and the columns that the next two parameters name.
+    index, columns
+        Which columns become the table's rows and columns; what has no row is empty.
+    digits, sign
+        As in `percent`.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"epoch": [20, 1], "mean": 0.5, "low": [0.25, 0.4], "high": 0.75})
+    >>> table = written_table(rows.assign(method="lf_sbn"), "method", "epoch", digits=0)
+    >>> table.loc["lf_sbn"].to_dict()
+    {20: '50 [25, 75]', 1: '50 [40, 75]'}
+    """
+
+    def place(level: pd.Index) -> pd.Index:
+        return pd.Index(pd.Index(rows[level.name].unique()).get_indexer(level))
+
+    text = rows.assign(text=written(rows, digits, sign))
+    table = text.pivot(index=index, columns=columns, values="text").fillna("")
+    return table.sort_index(key=place).sort_index(axis=1, key=place)
