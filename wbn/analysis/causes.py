@@ -63,6 +63,19 @@ def runs_by_batch_size() -> pd.DataFrame:
     )
 
 
+def runs_by_layer() -> pd.DataFrame:
+    """Rows of the weighted loss in (ii) and (iii) with their `hidden_norm` and `output_norm`.
+
+    Weights in both normalizations, in one of them or in none, and no normalization at all; with
+    averages and, where something is normalized, pooled statistics.
+    """
+    only = {"epoch": EPOCH, "learning_rate": 1e-3, "method": ("wlf_sbn", "wlf_wbn"),
+            "experiment": HARDER, "inference": ("batch_average", "pooled")}  # fmt: skip
+    return pd.concat(
+        stored(name, "hidden_norm", "output_norm", **only) for name in ("arms", "evaluation")
+    )
+
+
 def taken_for_minority(runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Mean share of test images of either class taken for the minority, with either weight.
 
