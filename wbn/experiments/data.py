@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import torch
 from torch import Tensor
 from torchvision.datasets import MNIST
 
+from wbn.experiments.fetch import data_folder
 from wbn.weights import class_counts
-
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -70,20 +67,14 @@ class Split:
         return int(self.counts.argmin())
 
 
-def data_folder() -> Path:
-    """`WBN_DATA`, or data/ in the repository."""
-    return Path(os.environ.get("WBN_DATA") or REPOSITORY / "data")
-
-
 @cache
 def load_mnist(train: bool) -> tuple[Tensor, Tensor]:
-    """Images (uint8, (N, 28, 28)) and digits (int64, (N,)) of MNIST, as fetched by `make data`."""
+    """Images (uint8, (N, 28, 28)) and digits (int64, (N,)) of MNIST, as fetched by `wbn data`."""
     try:
         dataset = MNIST(data_folder(), train=train)
     except RuntimeError as error:
         raise FileNotFoundError(
-            f"no MNIST in {data_folder()}: fetch it with `make data` or "
-            "`python data_scripts/fetch_mnist.py`, or point WBN_DATA to it"
+            f"no MNIST in {data_folder()}: fetch it with `wbn data`, or point WBN_DATA to it"
         ) from error
     return dataset.data, dataset.targets
 

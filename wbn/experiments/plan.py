@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from wbn.experiments.data import REPOSITORY
+from wbn.experiments.fetch import REPOSITORY
 from wbn.experiments.protocol import Protocol
 from wbn.experiments.sweep import OlderSources, sweep
 
@@ -62,6 +62,11 @@ def stored(name: str, *choices: str) -> pd.DataFrame:
     choices
         Fields of `Protocol` to add as columns.
     """
+    if not RESULTS.is_dir():
+        raise FileNotFoundError(
+            f"there is no {RESULTS}: stored results come with a checkout of the repository, not "
+            "with the installed package"
+        )
     protocols, seeds = read_plan(RESULTS / name / "plan.toml")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OlderSources)
