@@ -136,8 +136,7 @@ def show(
     from wbn.experiments.store import Store
     from wbn.experiments.verify import stored_units
 
-    with _explained(store):
-        held = stored_units(Store(store))
+    held = stored_units(Store(store))
     table = Table(
         "experiment", "method", "differs from the reference reading by", "seeds", "seconds"
     )
