@@ -1,6 +1,7 @@
 """Oracles (mpmath, fractions, scikit-learn's formula) and invariants for wbn.weights."""
 
 from fractions import Fraction
+from typing import get_args
 
 import mpmath
 import numpy as np
@@ -10,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wbn.weights import (
+    SCHEMES,
+    Scale,
     class_balanced,
     class_counts,
     effective_class_sizes,
@@ -132,6 +135,24 @@ def test_scales_of_table_1(counts):
     balanced = [sum(counts) / (len(counts) * n) for n in counts]  # scikit-learn's "balanced"
     assert_close(rescale(w, counts, "mean_one"), balanced)
     assert torch.equal(rescale(class_balanced(counts, 0), counts, "mean_one"), uniform(counts))
+
+
+@pytest.mark.parametrize("scale", get_args(Scale))
+def test_every_named_scale_is_known_and_others_are_refused(scale):
+    assert rescale([1.0, 2.0], [60, 20], scale).shape == (2,)
+    with pytest.raises(ValueError, match=f"'{scale}'.*got '{scale}s'"):
+        rescale([1.0, 2.0], [60, 20], f"{scale}s")
+
+
+# schemes by name -----------------------------------------------------------------------
+
+
+def test_schemes_are_the_public_functions_and_one_takes_a_beta():
+    for counts in TABLE_1:
+        assert torch.equal(SCHEMES["uniform"](counts, 0.9), uniform(counts))
+        assert torch.equal(SCHEMES["inverse_frequency"](counts, 0.9), inverse_frequency(counts))
+        assert torch.equal(SCHEMES["class_balanced"](counts, 0.9), class_balanced(counts, 0.9))
+    assert [name for name, scheme in SCHEMES.items() if scheme.takes_beta] == ["class_balanced"]
 
 
 # per_sample and class_counts -----------------------------------------------------------

@@ -4,8 +4,8 @@ Every function takes lists, numpy arrays or tensors and returns a float64 tensor
 counts are those of the data set, not of a mini-batch.
 """
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -130,6 +130,32 @@ def class_balanced(counts: ArrayLike, beta: float) -> Tensor:
     return excess / torch.expm1(counts * torch.log1p(excess))
 
 
+class Scheme(NamedTuple):
+    """A way from class sizes to class weights, called as ``scheme(counts, beta)``.
+
+    Examples
+    --------
+    >>> from wbn.weights import SCHEMES
+    >>> SCHEMES["inverse_frequency"]([60, 20], beta=None)
+    tensor([1.3333, 4.0000], dtype=torch.float64)
+    """
+
+    function: Callable[..., Tensor]
+    takes_beta: bool = False
+
+    def __call__(self, counts: ArrayLike, beta: float | None) -> Tensor:
+        """Class weights of shape (K,); beta is ignored by schemes that take none."""
+        return self.function(counts, beta) if self.takes_beta else self.function(counts)
+
+
+# What protocols and the command line offer: a new scheme is a function above and a line here.
+SCHEMES = {
+    "uniform": Scheme(uniform),
+    "inverse_frequency": Scheme(inverse_frequency),
+    "class_balanced": Scheme(class_balanced, takes_beta=True),
+}
+
+
 def rescale(class_weight: ArrayLike, counts: ArrayLike, scale: Scale) -> Tensor:
     r"""Weights :math:`c\,w_k`, with c such that the total is the one that ``scale`` names.
 
@@ -166,6 +192,9 @@ def rescale(class_weight: ArrayLike, counts: ArrayLike, scale: Scale) -> Tensor:
     >>> rescale(class_balanced(counts, beta=1), counts, "mean_one")
     tensor([0.6667, 2.0000], dtype=torch.float64)
     """
+    if scale not in get_args(Scale):
+        names = ", ".join(map(repr, get_args(Scale)))
+        raise ValueError(f"scale must be one of {names}, got {scale!r}")
     class_weight, counts = _matching(class_weight, counts)
     classes, n, total_weight = len(counts), counts.sum(), class_weight @ counts
     if total_weight == 0:
@@ -176,8 +205,6 @@ def rescale(class_weight: ArrayLike, counts: ArrayLike, scale: Scale) -> Tensor:
         "mean_one": n / total_weight,
         "classes": classes / class_weight.sum(),
     }
-    if scale not in factors:
-        raise ValueError(f"scale must be one of {', '.join(map(repr, factors))}, got {scale!r}")
     return class_weight * factors[scale]
 
 

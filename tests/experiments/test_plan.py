@@ -1,8 +1,12 @@
 """Grids in TOML files."""
 
+from concurrent.futures import ThreadPoolExecutor
+
+import pandas as pd
 import pytest
 
 from wbn.experiments.plan import read_plan, stored
+from wbn.experiments.sweep import sweep
 
 GRID = """
 seeds = 4
@@ -51,25 +55,90 @@ def test_mistakes_are_named(tmp_path, text, message):
         read_plan(write(tmp_path, text))
 
 
-def test_stored_rows_come_with_the_choices_asked_for(tmp_path, monkeypatch):
-    text = """
-seeds = 1
+SMALL = """
+seeds = 2
 [[grid]]
 experiment = "i"
-method = ["lf_sbn", "wlf_sbn"]
+method = ["lf_sbn", "wlf_sbn", "wlf_wbn"]
 loss_normalizer = "dataset"
 hidden = 4
-epochs = 1
+epochs = 2
+inference = ["pooled", "batch_average"]
 """
-    folder = tmp_path / "small"
-    folder.mkdir()
-    write(folder, text)
-    monkeypatch.setattr("wbn.experiments.plan.RESULTS", tmp_path)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A folder of results with one store, of three methods after each of two epochs."""
+    folder = tmp_path_factory.mktemp("results")
+    (folder / "small").mkdir()
+    with ThreadPoolExecutor(1) as executor:
+        sweep(*read_plan(write(folder / "small", SMALL)), folder / "small", executor)
+    return folder
+
+
+@pytest.fixture
+def small(results, monkeypatch):
+    monkeypatch.setattr("wbn.experiments.plan.RESULTS", results)
+    return results / "small"
+
+
+def test_stored_rows_come_with_the_choices_asked_for(small):
     table = stored("small", "loss_normalizer", "hidden")
-    assert table.loss_normalizer.tolist() == [
-        "batch",
-        "dataset",
-    ]  # without weights it means nothing
-    assert table.hidden.tolist() == [4, 4]
-    assert len(list(folder.glob("*.csv"))) == 2
+    by_method = table.groupby("method").loss_normalizer.unique().explode().to_dict()
+    # Without weights the normalizer means nothing.
+    assert by_method == {"lf_sbn": "batch", "wlf_sbn": "dataset", "wlf_wbn": "dataset"}
+    assert set(table.hidden) == {4}
+    assert len(list(small.glob("*.csv"))) == 3
     assert stored("small").equals(table.drop(columns=["loss_normalizer", "hidden"]))
+
+
+SELECTIONS = {
+    "a column": ({"epoch": 2}, "epoch == 2"),
+    "two columns": ({"epoch": 2, "inference": "pooled"}, "epoch == 2 and inference == 'pooled'"),
+    "any of a list": ({"method": ["lf_sbn", "wlf_wbn"]}, "method != 'wlf_sbn'"),
+    "any of a tuple": ({"inference": ("pooled", "last_epoch")}, "inference == 'pooled'"),
+    "any of a range": ({"seed": range(1, 9)}, "seed == 1"),
+    "a field": ({"loss_normalizer": "dataset"}, "method != 'lf_sbn'"),
+    "a field that follows from the method": ({"output_norm": "weighted"}, "method == 'wlf_wbn'"),
+    "a field and a column": ({"seed": 0, "weighting": "uniform"}, "seed == 0 and method=='lf_sbn'"),
+    "a field without a value": ({"beta": None}, "seed >= 0"),
+}
+
+
+@pytest.mark.parametrize("case", SELECTIONS)
+def test_stored_rows_are_those_selected(small, case):
+    only, query = SELECTIONS[case]
+    expected = stored("small").query(query).reset_index(drop=True)
+    assert len(expected) > 0
+    pd.testing.assert_frame_equal(stored("small", **only), expected)
+    both = stored("small", "output_norm", *(set(only) - set(expected)), **only)
+    pd.testing.assert_frame_equal(both[list(expected)], expected)
+
+
+def test_only_protocols_that_are_selected_are_read_or_run(small, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "wbn.experiments.plan.sweep", lambda p, *rest: asked.extend(p) or sweep(p, *rest)
+    )
+    stored("small", loss_normalizer="dataset")
+    assert [protocol.method for protocol in asked] == ["wlf_sbn", "wlf_wbn"]
+
+
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        ({"epochen": 1}, "no column 'epochen' .* inference, .*train_loss, and the fields of Proto"),
+        ({"epoch": 3}, "epoch=3 leaves no row: epoch is one of 1, 2$"),
+        ({"hidden": [5, 6]}, r"hidden=\[5, 6\] leaves no row: hidden is one of 4$"),
+        ({"method": "lf_sbn", "output_norm": "none"}, "output_norm is one of 'standard'$"),
+    ],
+)
+def test_a_selection_of_nothing_says_what_there_is(small, only, message):
+    with pytest.raises(ValueError, match=message):
+        stored("small", **only)
+
+
+def test_a_choice_that_is_no_field_is_refused(small):
+    with pytest.raises(ValueError, match=r"no field .*'epoch'.* of Protocol: there are .*epochs"):
+        stored("small", "epoch")

@@ -132,6 +132,7 @@ def test_dict_round_trip_through_json(changes):
         ({"momentum": 0.0}, "momentum"),
         ({"fold": 5}, "fold is 5"),
         ({"weighting": "class_balanced"}, "needs a beta"),
+        ({"weighting": ["uniform"]}, "choose one of uniform, inverse_frequency, class_balanced"),
         ({"beta": 0.9}, "take none"),
         ({"weighting": "class_balanced", "beta": 1.5}, "beta is 1.5"),
         ({"network": "cnn"}, "network is 'cnn'; choose one of mlp, conv"),

@@ -17,6 +17,7 @@ from wbn.experiments.training import Trainer, blocks, run
 from wbn.layers import WeightedBatchNorm1d
 from wbn.loss import weighted_cross_entropy
 from wbn.population import population_statistics
+from wbn.weights import SCHEMES, Scheme
 
 
 def tiny(method="wlf_wbn", experiment="i", **changes):
@@ -233,6 +234,18 @@ def test_training_learns():
     assert table[table.epoch == 3].average_precision.min() > 0.99
     losses = table.pivot_table(index="epoch", values="train_loss")
     assert losses.train_loss.is_monotonic_decreasing
+
+
+def test_a_scheme_is_a_function_and_an_entry(monkeypatch):
+    scheme = Scheme(lambda counts, beta: counts**-beta, takes_beta=True)
+    monkeypatch.setitem(SCHEMES, "power", scheme)
+    with pytest.raises(ValueError, match="class_balanced, power needs a beta"):
+        tiny(weighting="power")
+    protocol = tiny(weighting="power", beta=0.5, scale="raw", correction="none")
+    data = Block(protocol.resolved(), [0])
+    expected = torch.tensor([5923, 45]).double() ** -0.5
+    assert torch.equal(data.weights[0, :, 0], expected.float()[data.labels[0]])
+    assert run(protocol, [0], progress=False).accuracy_overall.item() > 0.5
 
 
 def test_validation_holds_a_stratified_fold_out():

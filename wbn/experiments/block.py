@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wbn.experiments.data import load_mnist, load_split, stream
 from wbn.experiments.protocol import FOLDS, Protocol
-from wbn.weights import class_balanced, class_counts, inverse_frequency, per_sample, rescale
+from wbn.weights import SCHEMES, class_counts, inverse_frequency, per_sample, rescale
 
 
 class Block:
@@ -68,12 +68,7 @@ class Block:
     def _weights(self, protocol: Protocol) -> Tensor | None:
         if protocol.weighting == "uniform":
             return None
-        balanced = protocol.weighting == "class_balanced"
-        class_weight = (
-            class_balanced(self.counts, protocol.beta)
-            if balanced
-            else inverse_frequency(self.counts)
-        )
+        class_weight = SCHEMES[protocol.weighting](self.counts, protocol.beta)
         class_weight = rescale(class_weight, self.counts, protocol.scale)
         return per_sample(class_weight, self.labels).to(self.dtype).unsqueeze(-1)
 

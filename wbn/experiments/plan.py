@@ -49,7 +49,7 @@ def read_plan(path: Path | str) -> tuple[list[Protocol], range]:
     return list(dict.fromkeys(protocols)), range(seeds)
 
 
-def stored(name: str, *choices: str) -> pd.DataFrame:
+def stored(name: str, *choices: str, **only: object) -> pd.DataFrame:
     """Rows of the plan in results/`name`, read from there, or run where they are missing.
 
     Rows that older source files made are taken as they are: chapters run a sample of what
@@ -60,7 +60,15 @@ def stored(name: str, *choices: str) -> pd.DataFrame:
     name
         A folder of results/ with its plan.toml.
     choices
-        Fields of `Protocol` to add as columns.
+        Fields of `Protocol` to add as columns, resolved.
+    only
+        Which rows: for columns of the table or fields of `Protocol`, the value, or a list, tuple
+        or range of values, that they must have.
+
+    Examples
+    --------
+    >>> stored("family", "learning_rate", epoch=20, learning_rate=0.01).learning_rate.unique()
+    array([0.01])
     """
     if not RESULTS.is_dir():
         raise FileNotFoundError(
@@ -68,12 +76,39 @@ def stored(name: str, *choices: str) -> pd.DataFrame:
             "with the installed package"
         )
     protocols, seeds = read_plan(RESULTS / name / "plan.toml")
+    resolved = [protocol.resolved() for protocol in protocols]
+    fields = pd.DataFrame(map(vars, resolved), [p.hash for p in resolved], dtype=object)
+    fields = fields[~fields.index.duplicated()]
+    unknown = set(choices) - set(fields)
+    if unknown:
+        raise ValueError(f"no field {sorted(unknown)} of Protocol: there are {', '.join(fields)}")
+    # A protocol may have several kinds of inference, a row has one of them.
+    of_protocols = {k: v for k, v in only.items() if k in fields and k != "inference"}
+    fields = _select(fields, of_protocols)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OlderSources)
-        table = sweep(protocols, seeds, RESULTS / name)
-    resolved = {protocol.hash: protocol.resolved() for protocol in protocols}
+        table = sweep([p for p in resolved if p.hash in fields.index], seeds, RESULTS / name)
+    rest = {k: v for k, v in only.items() if k not in of_protocols}
+    table = _select(table, rest).reset_index(drop=True)
     for choice in choices:
-        table[choice] = [getattr(resolved[protocol], choice) for protocol in table.protocol]
+        table[choice] = fields.loc[table.protocol, choice].tolist()
+    return table
+
+
+def _select(table: pd.DataFrame, only: dict[str, object]) -> pd.DataFrame:
+    """Rows with the wanted values."""
+    for column, wanted in only.items():
+        if column not in table:
+            raise ValueError(
+                f"no column {column!r} to select by: there are {', '.join(table)}, and the fields "
+                "of Protocol"
+            )
+        allowed = list(wanted) if isinstance(wanted, list | tuple | range) else [wanted]
+        kept = table[table[column].isin(allowed)]
+        if kept.empty:
+            there = ", ".join(map(repr, table[column].unique().tolist()))
+            raise ValueError(f"{column}={wanted!r} leaves no row: {column} is one of {there}")
+        table = kept
     return table
 
 

@@ -11,6 +11,7 @@ from typing import get_args
 
 from wbn.checks import Correction
 from wbn.experiments.data import EXPERIMENTS, LONG_TAILED
+from wbn.weights import SCHEMES, Scale
 
 METHODS = {"lf_sbn": "LF+sBN", "wlf_sbn": "WLF+sBN", "wlf_wbn": "WLF+WBN"}
 NORMS = ("standard", "weighted", "none")
@@ -39,8 +40,8 @@ CHOICES = {
     "batch_order": ("reshuffle", "fixed", "replacement", "sorted", "stratified", "balanced"),
     "last_batch": ("keep", "drop"),
     "loss_normalizer": ("batch", "dataset"),
-    "weighting": ("uniform", "inverse_frequency", "class_balanced"),
-    "scale": ("raw", "paper", "mean_one", "classes"),
+    "weighting": SCHEMES,
+    "scale": get_args(Scale),
     "evaluate_on": ("test", "validation"),
     "dtype": ("float32", "float64"),
 }
@@ -163,7 +164,7 @@ class Protocol:
     def _check(self) -> None:
         for name, allowed in CHOICES.items():
             value = getattr(self, name)
-            if value not in allowed and not (value is None and _default(name) is None):
+            if value not in tuple(allowed) and not (value is None and _default(name) is None):
                 raise ValueError(f"{name} is {value!r}; choose one of {', '.join(allowed)}")
         ranges = {
             "hidden": self.hidden >= 1,
@@ -182,10 +183,11 @@ class Protocol:
         for name, fine in ranges.items():
             if not fine:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, which is out of its range")
-        if (self.weighting == "class_balanced") != (self.beta is not None):
+        needing = [name for name, scheme in SCHEMES.items() if scheme.takes_beta]
+        if (self.weighting in needing) != (self.beta is not None):
             raise ValueError(
-                f"weighting is {self.weighting!r} and beta is {self.beta!r}: "
-                "'class_balanced' needs a beta, the others take none"
+                f"weighting is {self.weighting!r} and beta is {self.beta!r}: only "
+                f"{', '.join(needing)} needs a beta, the others take none"
             )
         if self.method == "lf_sbn" and self.weighting not in (None, "uniform"):
             raise ValueError("lf_sbn is the plain loss: its weighting can only be 'uniform'")
