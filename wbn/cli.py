@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from rich.console import Console
@@ -207,32 +207,24 @@ def weights(
     beta: Annotated[float, typer.Option(help="Of the class-balanced weights.")] = 0.999,
 ) -> None:
     """Print the class weights and effective class sizes of every scheme and scale."""
-    from wbn.weights import (
-        class_balanced,
-        effective_class_sizes,
-        inverse_frequency,
-        rescale,
-        uniform,
-    )
+    from wbn.weights import SCHEMES, Scale, effective_class_sizes, rescale
 
     if not re.fullmatch(r"\d+(,\d+)*", counts):
         raise typer.BadParameter(f"{counts!r}: give whole numbers with commas, as in 5923,45")
     sizes = [int(count) for count in counts.split(",")]
     try:
-        schemes = {
-            "uniform": uniform(sizes),
-            "inverse frequency": inverse_frequency(sizes),
-            f"class balanced, beta {beta:g}": class_balanced(sizes, beta),
-        }
+        class_weights = {name: scheme(sizes, beta) for name, scheme in SCHEMES.items()}
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     table = Table("scheme", "scale", "class weights", "effective class sizes")
-    for name, class_weight in schemes.items():
-        for scale in ("raw", "paper", "mean_one", "classes"):
+    for name, class_weight in class_weights.items():
+        label = name.replace("_", " ") + (f", beta {beta:g}" if SCHEMES[name].takes_beta else "")
+        for scale in get_args(Scale):
             scaled = rescale(class_weight, sizes, scale)
             effective = effective_class_sizes(scaled, sizes)
             cells = (", ".join(f"{v:.6g}" for v in row.tolist()) for row in (scaled, effective))
-            table.add_row(name if scale == "raw" else "", scale, *cells)
+            table.add_row(label, scale, *cells)
+            label = ""
     out.print(table)
 
 
