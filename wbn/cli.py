@@ -287,7 +287,9 @@ def _explained(store: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         err.print(f"Interrupted. What was finished is kept in {store}; the same command resumes.")
         raise typer.Exit(130) from None
-    except (OSError, ValueError, RuntimeError) as error:
+    except ModuleNotFoundError:
+        raise  # `wbn.__main__` says what to install
+    except (OSError, ValueError, RuntimeError, ImportError) as error:
         err.print(f"Failed: {error}", style="red", markup=False)
         raise typer.Exit(1) from None
 
