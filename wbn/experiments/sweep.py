@@ -16,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
+from wbn.experiments.fetch import require_data
 from wbn.experiments.protocol import Protocol
 from wbn.experiments.store import Store, Unit, origin, source_hash
 from wbn.experiments.training import blocks, run
@@ -124,6 +125,7 @@ def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, objec
     if not units:
         return
     if executor is None:
+        require_data()
         with _local_processes(min(len(units), os.cpu_count() or 1)) as pool:
             yield from _outcomes(units, pool)
     elif isinstance(executor, concurrent.futures.Executor):
