@@ -8,6 +8,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 NOTEBOOKS := $(sort $(wildcard book/*.ipynb))
 EXTRAS := experiments,book,test,cluster
+METHOD := $(filter-out wbn/__%.py wbn/api.py wbn/cli.py,$(wildcard wbn/*.py))
 PLATFORM := $(shell uname -sm)
 
 PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
@@ -17,7 +18,7 @@ PIP_PROGRESS = 2>&1 | tee -a .venv/install.log | awk '/^(Collecting|Processing) 
 
 export TQDM_DISABLE := 1
 
-.PHONY: help book test env data lint unit notebooks run-notebooks html browser serve bench reproduce lock clean
+.PHONY: help book test env data lint unit test-oldest notebooks run-notebooks html browser serve bench reproduce lock clean
 
 # Notebooks run in the folder $(1), one after the other, with a line of progress each.
 define execute
@@ -38,6 +39,14 @@ define copy_book
 	cp -r "$$mathjax"/input/tex/extensions _build/book/_extra/mathjax/input/tex/
 endef
 
+# The lower bounds of what the method and its tests need, as exact versions.
+define OLDEST
+import tomllib; \
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+needed = project["dependencies"] + project["optional-dependencies"]["experiments"]; \
+print(*(r.replace(">=", "==") for r in needed if r.startswith(("torch", "numpy"))))
+endef
+
 define build_html
 	echo "Building the book ..." && rm -rf _build/html && \
 	$(BIN)/jupyter-book build _build/book --config _config.yml --path-output . -q -W -n --keep-going >/dev/null && \
@@ -55,12 +64,19 @@ book: env data ## run every chapter and build the book (tracked files stay as th
 test: lint unit notebooks browser ## everything that CI checks: lint, unit tests, notebooks, the book in a browser
 	@echo "All checks passed."
 
-env: .venv/.installed ## create .venv with every dependency
+env: .venv/.installed ## create .venv with every dependency (CPU=1 TORCH_INDEX=...: without CUDA, 2 GB instead of 6)
 
 .venv/.installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(f"wbn needs Python 3.11 or newer, this is {sys.version.split()[0]}: try make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || { echo "Creating .venv ..."; $(PYTHON) -m venv .venv; }
-ifeq ($(PLATFORM),Linux x86_64)
+ifeq ($(PLATFORM) $(CPU),Linux x86_64 1)
+	@test -n "$(TORCH_INDEX)" || { echo "CPU=1 needs TORCH_INDEX, the address of a package index with PyTorch's CPU wheels (pytorch.org lists it): make env CPU=1 TORCH_INDEX=..."; exit 1; }
+	@mkdir -p _build && grep -Ev '^(torch|torchvision|triton)==|^(nvidia|cuda)-' requirements.lock > _build/cpu.lock
+	@echo "Installing $$(grep -c == _build/cpu.lock) pinned packages and PyTorch for the CPU (about 2 GB, a few minutes) ..."
+	@$(PIP_INSTALL) --no-deps --index-url "$(TORCH_INDEX)" $$(grep -E '^(torch|torchvision)==' requirements.lock) $(PIP_PROGRESS)
+	@$(PIP_INSTALL) --no-deps -r _build/cpu.lock $(PIP_PROGRESS)
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e . $(PIP_PROGRESS)
+else ifeq ($(PLATFORM),Linux x86_64)
 	@echo "Installing $$(grep -c == requirements.lock) pinned packages (about 6 GB, a few minutes) ..."
 	@$(PIP_INSTALL) --no-deps -r requirements.lock $(PIP_PROGRESS)
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e . $(PIP_PROGRESS)
@@ -73,15 +89,23 @@ endif
 data: env ## fetch and verify MNIST
 	@$(BIN)/python data_scripts/fetch_mnist.py
 
-lint: env ## check code and notebooks with ruff, notebook metadata with nb-clean
+lint: env ## check code and notebooks with ruff, types with mypy, notebook metadata with nb-clean
 	@echo "Linting ..."
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/nb-clean check -o -c -n --preserve-cell-metadata-field mystnb --preserve-cell-metadata-field tags $(NOTEBOOKS)
 
 unit: env data ## run the unit tests and doctests, with coverage of the method
 	@echo "Unit tests and doctests ..."
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --ignore=tests/book \
 		--cov --cov-report=term:skip-covered --cov-fail-under=98
+
+test-oldest: ## run the method's tests with the oldest PyTorch and NumPy that pyproject.toml allows
+	@echo "Installing the oldest versions in _build/oldest ..."
+	@$(PYTHON) -m venv _build/oldest && _build/oldest/bin/python -m pip install -q --progress-bar off \
+		$$($(PYTHON) -c '$(OLDEST)') pytest pytest-xdist hypothesis mpmath
+	@OMP_NUM_THREADS=1 PYTHONPATH=. _build/oldest/bin/python -m pytest -q -n 2 -p no:cacheprovider \
+		$(METHOD) $(wildcard $(METHOD:wbn/%.py=tests/test_%.py))
 
 notebooks: env data ## rerun every notebook and compare its outputs with the committed ones (nbval)
 	@echo "Rerunning $(words $(NOTEBOOKS)) notebooks and comparing their outputs ..."
@@ -119,4 +143,4 @@ lock: ## regenerate requirements.lock from pyproject.toml, keeping pins that sti
 	@sed -i -e '/^#/d' -e '/^$$/d' -e '1i # Linux x86-64, Python 3.11; regenerate with: make lock' requirements.lock
 
 clean: ## remove what the build made (the environment and the data stay)
-	@rm -rf _build .pytest_cache .ruff_cache .coverage .hypothesis wbn.egg-info
+	@rm -rf _build .pytest_cache .ruff_cache .coverage .hypothesis *.egg-info

@@ -11,6 +11,7 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
+from wbn import __version__
 from wbn.cli import app
 
 PLAN = """
@@ -35,11 +36,42 @@ def plan(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("command", ["reproduce", "sweep", "show", "verify", "claims", "weights"])
+@pytest.mark.parametrize(
+    "command", ["data", "reproduce", "sweep", "show", "verify", "claims", "weights"]
+)
 def test_help_has_an_example(command):
     shown = wbn(command, "--help")
     assert shown.exit_code == 0
     assert f"wbn {command}" in re.sub(r"\s+", " ", shown.output.split("Example")[1])
+
+
+def test_version_is_the_packages():
+    shown = wbn("--version")
+    assert shown.exit_code == 0
+    assert shown.output == f"wbn {__version__}\n"
+
+
+def test_data_are_verified_where_they_are(tmp_path, monkeypatch):
+    shown = wbn("data")
+    assert shown.exit_code == 0
+    assert "4 files verified in" in shown.output
+    monkeypatch.setattr("wbn.experiments.fetch.default_sources", lambda: [])
+    shown = wbn("data", "--folder", tmp_path / "empty")
+    assert shown.exit_code == 1
+    assert str(tmp_path / "empty" / "MNIST" / "raw") in shown.output
+
+
+def test_missing_data_are_told_once_and_before_any_process_starts(plan, tmp_path, monkeypatch):
+    monkeypatch.setenv("WBN_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setattr("wbn.experiments.sweep._local_processes", None)
+    sweep = ["sweep", plan, "--out", tmp_path / "store"]
+    reproduce = ["reproduce", "--seeds", 2, "--out", tmp_path / "store"]
+    for command in (sweep, reproduce):
+        shown = wbn(*command)
+        assert shown.exit_code == 1
+        assert shown.output.count("no MNIST in") == 1
+        assert f"{tmp_path / 'nowhere'}" in shown.output
+        assert "`wbn data`" in shown.output
 
 
 def test_weights_prints_the_weights_of_table_1():
@@ -85,6 +117,7 @@ def test_reproduce_prints_and_writes_table_2(tmp_path):
     table = pd.read_csv(tmp_path / "table_2.csv")
     assert len(table) == 9
     assert set(table.n) == {2}
+    assert all(f" {100 * mean:.1f} " in shown.output for mean in table["mean"])
     assert (tmp_path / "curves.png").stat().st_size > 10_000
 
 
@@ -151,6 +184,7 @@ def test_claims_need_their_stores(tmp_path):
     result = wbn("claims", tmp_path)
     assert result.exit_code == 2
     assert "there is no folder" in result.output
+    assert "checkout" in result.output
     for name in ("family", "corrections"):
         (tmp_path / name).mkdir()
     result = wbn("claims", tmp_path)

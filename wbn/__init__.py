@@ -1,41 +1,25 @@
-"""Weighted batch normalization for class-weighted losses (Yasuda and Ueno, 2019)."""
+"""Weighted batch normalization for class-weighted losses (Yasuda and Ueno, 2019).
 
-from wbn.context import sample_weights
-from wbn.convert import convert, revert
-from wbn.functional import weighted_batch_norm, weighted_moments
-from wbn.layers import WeightedBatchNorm1d, WeightedBatchNorm2d, WeightedBatchNorm3d
-from wbn.loss import WeightedCrossEntropyLoss, weighted_cross_entropy
-from wbn.population import population_statistics
-from wbn.weights import (
-    class_balanced,
-    class_counts,
-    effective_class_sizes,
-    effective_sample_size,
-    inverse_frequency,
-    per_sample,
-    rescale,
-    uniform,
-)
+`wbn.api` lists what is public. It is imported when the first of its names is used, so that
+`wbn --help` doesn't wait for torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = [
-    "WeightedBatchNorm1d",
-    "WeightedBatchNorm2d",
-    "WeightedBatchNorm3d",
-    "WeightedCrossEntropyLoss",
-    "class_balanced",
-    "class_counts",
-    "convert",
-    "effective_class_sizes",
-    "effective_sample_size",
-    "inverse_frequency",
-    "per_sample",
-    "population_statistics",
-    "rescale",
-    "revert",
-    "sample_weights",
-    "uniform",
-    "weighted_batch_norm",
-    "weighted_cross_entropy",
-    "weighted_moments",
-]
+
+if TYPE_CHECKING:
+    from wbn.api import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> object:
+        api = import_module("wbn.api")
+        public = {public: getattr(api, public) for public in ("__all__", *api.__all__)}
+        globals().update(public)
+        if name in public:
+            return public[name]
+        raise AttributeError(f"module 'wbn' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *import_module("wbn.api").__all__})

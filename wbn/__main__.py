@@ -7,14 +7,17 @@ def main() -> None:
     """Run the command line, or say what to install when the extras are missing."""
     try:
         from wbn.cli import app
+
+        app()
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] == "wbn":
+        package = (error.name or "").split(".")[0]
+        if package == "wbn":
             raise
+        extra = "cluster" if package in ("dask", "distributed") else "experiments"
         sys.exit(
-            f"The wbn command needs {error.name!r}, which is not installed: "
-            "pip install 'wbn[experiments]'"
+            f"This command needs {package!r}, which is not installed: "
+            f"pip install 'weighted-batch-norm[{extra}]'"
         )
-    app()
 
 
 if __name__ == "__main__":

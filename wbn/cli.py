@@ -1,4 +1,7 @@
-"""The `wbn` command."""
+"""The `wbn` command.
+
+Each command imports what it needs, so that help comes at once and weights need torch only.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,19 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
-import pandas as pd
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from wbn import class_balanced, effective_class_sizes, inverse_frequency, rescale, uniform
-from wbn.experiments import EXPERIMENTS, METHODS, Protocol
+from wbn import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wbn.experiments import Protocol
+    from wbn.experiments.store import Unit
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -32,6 +39,38 @@ Scheduler = Annotated[
 EVALUATED = (1, 2, 3, 4, 5)  # and each fifth epoch after these
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"wbn {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Options of the command itself."""
+
+
+@app.command(epilog="Examples: `wbn data`; `wbn data --folder mnist`")
+def data(
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where MNIST/raw goes. By default WBN_DATA, data/ in a checkout, or a folder "
+            "for data in your home."
+        ),
+    ] = None,
+) -> None:
+    """Fetch MNIST, where it is not there yet, and verify it."""
+    from wbn.experiments.fetch import main
+
+    raise typer.Exit(main(["--folder", str(folder)] if folder else []))
+
+
 @app.command(
     epilog="Examples: `wbn reproduce`; `wbn reproduce --experiment iii --seeds 40 --out iii`"
 )
@@ -44,6 +83,8 @@ def reproduce(
 ) -> None:
     """Run the paper's three experiments and print its Table 2 beside ours."""
     from wbn.analysis.table_2 import beside_paper
+    from wbn.experiments import EXPERIMENTS, METHODS, Protocol
+    from wbn.experiments.sweep import sweep
     from wbn.figures.runs import trajectories
     from wbn.figures.style import use_house_style
 
@@ -56,17 +97,18 @@ def reproduce(
         for name in wanted
         for method in METHODS
     ]
-    table = _sweep(protocols, range(seeds), store, scheduler)
-    beside = beside_paper(table)
-    _print_table_2(beside, epochs)
-    beside.to_csv(store / "table_2.csv", index=False)
-    use_house_style()
-    trajectories(table).savefig(store / "curves.png")
+    with _explained(store), _executor(scheduler) as executor:
+        table = sweep(protocols, range(seeds), store, executor=executor)
+        beside = beside_paper(table)
+        _print_table_2(beside, epochs)
+        beside.to_csv(store / "table_2.csv", index=False)
+        use_house_style()
+        trajectories(table).savefig(store / "curves.png")
     out.print(f"Written: {store / 'table_2.csv'} and {store / 'curves.png'}")
 
 
-@app.command(epilog="Example: `wbn sweep study.toml --out results`")
-def sweep(
+@app.command("sweep", epilog="Example: `wbn sweep study.toml --out results`")
+def sweep_plan(
     file: Annotated[Path, typer.Argument(help="A TOML file: `seeds = N` and [[grid]] tables.")],
     store: Annotated[Path, typer.Option("--out", help="Folder for results.")] = Path("wbn-results"),
     scheduler: Scheduler = None,
@@ -75,8 +117,11 @@ def sweep(
     ] = False,
 ) -> None:
     """Run every protocol of a declared grid that the store does not hold yet."""
+    from wbn.experiments.sweep import sweep
+
     protocols, seeds = _plan(file)
-    table = _sweep(protocols, seeds, store, scheduler, refresh)
+    with _explained(store), _executor(scheduler) as executor:
+        table = sweep(protocols, seeds, store, executor=executor, refresh=refresh)
     runs = len(table[["protocol", "seed"]].drop_duplicates())
     out.print(f"{len(protocols)} protocols, {runs} runs, {len(table)} rows in {store}")
 
@@ -139,14 +184,16 @@ def claims(
     ] = Path("results"),
 ) -> None:
     """Judge the paper's claims from stored results, and print the verdicts in Markdown."""
+    import pandas as pd
+
     from wbn.analysis.claims import claims_markdown
     from wbn.experiments.store import Store
 
-    stores = [Store(folder / name) for name in ("family", "corrections")]
-    for store in stores:
-        _require(store.folder)
-    tables = [store.read(unit) for store in stores for unit, _ in store.units()]
+    for name in ("family", "corrections"):
+        _require(folder / name, "stored results come with a checkout: run it there, or name theirs")
     with _explained(folder):
+        stores = [Store(folder / name) for name in ("family", "corrections")]
+        tables = [store.read(unit) for store in stores for unit, _ in store.units()]
         if not tables:
             raise ValueError(f"{folder} holds no results: run the plans of the two stores first")
         out.print(claims_markdown(pd.concat(tables)), markup=False, highlight=False)
@@ -158,40 +205,40 @@ def weights(
     beta: Annotated[float, typer.Option(help="Of the class-balanced weights.")] = 0.999,
 ) -> None:
     """Print the class weights and effective class sizes of every scheme and scale."""
+    from wbn.weights import SCHEMES, Scale, effective_class_sizes, rescale
+
     if not re.fullmatch(r"\d+(,\d+)*", counts):
         raise typer.BadParameter(f"{counts!r}: give whole numbers with commas, as in 5923,45")
     sizes = [int(count) for count in counts.split(",")]
     try:
-        schemes = {
-            "uniform": uniform(sizes),
-            "inverse frequency": inverse_frequency(sizes),
-            f"class balanced, beta {beta:g}": class_balanced(sizes, beta),
-        }
+        class_weights = {name: scheme(sizes, beta) for name, scheme in SCHEMES.items()}
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     table = Table("scheme", "scale", "class weights", "effective class sizes")
-    for name, class_weight in schemes.items():
-        for scale in ("raw", "paper", "mean_one", "classes"):
+    for name, class_weight in class_weights.items():
+        label = name.replace("_", " ") + (f", beta {beta:g}" if SCHEMES[name].takes_beta else "")
+        for scale in get_args(Scale):
             scaled = rescale(class_weight, sizes, scale)
             effective = effective_class_sizes(scaled, sizes)
             cells = (", ".join(f"{v:.6g}" for v in row.tolist()) for row in (scaled, effective))
-            table.add_row(name if scale == "raw" else "", scale, *cells)
+            table.add_row(label, scale, *cells)
+            label = ""
     out.print(table)
 
 
-def _require(store: Path) -> None:
+def _require(store: Path, remedy: str = "name one that holds results") -> None:
     if not store.is_dir():
-        raise typer.BadParameter(f"there is no folder {store}")
+        raise typer.BadParameter(f"there is no folder {store}; {remedy}")
 
 
-def _by_protocol(held: list) -> dict[Protocol, list]:
-    groups: dict[Protocol, list] = {}
+def _by_protocol(held: list[tuple[Unit, float]]) -> dict[Protocol, list[tuple[Unit, float]]]:
+    groups: dict[Protocol, list[tuple[Unit, float]]] = {}
     for unit, seconds in held:
         groups.setdefault(unit.protocol, []).append((unit, seconds))
     return groups
 
 
-def _missing(file: Path, held: list) -> str:
+def _missing(file: Path, held: list[tuple[Unit, float]]) -> str:
     """What a plan still needs, and its cost at the speed of what is there."""
     from wbn.experiments.sweep import plan_units
 
@@ -219,19 +266,6 @@ def _plan(file: Path) -> tuple[list[Protocol], range]:
         raise typer.BadParameter(str(error)) from error
 
 
-def _sweep(
-    protocols: list[Protocol],
-    seeds: range,
-    store: Path,
-    scheduler: str | None,
-    refresh: bool = False,
-) -> pd.DataFrame:
-    from wbn.experiments.sweep import sweep
-
-    with _explained(store), _executor(scheduler) as executor:
-        return sweep(protocols, seeds, store, executor=executor, refresh=refresh)
-
-
 @contextmanager
 def _executor(scheduler: str | None) -> Iterator[object]:
     if scheduler is None:
@@ -251,12 +285,17 @@ def _explained(store: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         err.print(f"Interrupted. What was finished is kept in {store}; the same command resumes.")
         raise typer.Exit(130) from None
+    except ModuleNotFoundError:
+        raise  # `wbn.__main__` says what to install
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         err.print(f"Failed: {error}", style="red", markup=False)
         raise typer.Exit(1) from None
 
 
 def _print_table_2(beside: pd.DataFrame, epochs: int) -> None:
+    from wbn.analysis.text import percent
+    from wbn.experiments import METHODS
+
     n = beside.n.iloc[0]
     title = f"Test accuracy in percent after {epochs} epochs: the paper's Table 2, and ours"
     caption = f"ours: mean and 95 % interval over {n} seeds, conditional on the one test set"
@@ -271,8 +310,8 @@ def _print_table_2(beside: pd.DataFrame, epochs: int) -> None:
             METHODS[row.method] if first else "",
             name,
             row.paper,
-            f"{row.mean:.1f}",
-            f"{row.low:.1f} to {row.high:.1f}",
+            percent(row.mean),
+            f"{percent(row.low)} to {percent(row.high)}",
             end_section=name == "overall",
         )
     out.print(table)

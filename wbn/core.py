@@ -5,10 +5,12 @@ and check nothing. The layers call them on (N, C, *), the experiments on (S, N, 
 leading dimension of replicas.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
+
+Value = TypeVar("Value", Tensor, float)
 
 
 class Moments(NamedTuple):
@@ -72,7 +74,7 @@ def moments(x: Tensor, w: Tensor | None, dims: tuple[int, ...], correction: str)
     return Moments(mean, var, centered, total, concentration, divisor)
 
 
-def denominator(total: Tensor, concentration: Tensor, correction: str) -> Tensor:
+def denominator(total: Value, concentration: Value, correction: str) -> Value:
     r"""Denominator of the variance: :math:`Z - 1`, :math:`Z - \sum_i w_i^2 / Z` or :math:`Z`.
 
     Examples

@@ -126,7 +126,7 @@ def update_running(
     running_var: Tensor,
     mean: Tensor,
     var: Tensor,
-    momentum: float | None,
+    momentum: float | Tensor | None,
     num_batches_tracked: Tensor | None = None,
 ) -> None:
     r"""Update :math:`m \leftarrow (1 - \alpha) m + \alpha m_r`, and :math:`v` alike, in place.

@@ -1,5 +1,8 @@
 """Weighted batch normalization as layers."""
 
+from typing import Any
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -30,11 +33,11 @@ class WeightedBatchNorm(_BatchNorm):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device=None,
-        dtype=None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
         *,
         correction: Correction = "frequency",
-        **options,
+        **options: Any,
     ) -> None:
         check_correction(correction)
         super().__init__(
@@ -57,19 +60,19 @@ class WeightedBatchNorm(_BatchNorm):
             sample_weight = current_sample_weight()
         tracked = self.track_running_stats and self.running_mean is not None
         if sample_weight is None and self.correction == "none" and plain_eager():
-            y, *statistics = self._forward_of_torch(input, tracked)
+            y, mean, var = self._forward_of_torch(input, tracked)
             momentum = 1.0
         else:
-            y, *statistics = normalize_batch(
+            y, mean, var = normalize_batch(
                 input, sample_weight, self.weight, self.bias, self.eps, self.correction
             )
             momentum = self.momentum
         if tracked:
             running = self.running_mean, self.running_var
-            update_running(*running, *statistics, momentum, self.num_batches_tracked)
+            update_running(*running, mean, var, momentum, self.num_batches_tracked)
         return y
 
-    def _forward_of_torch(self, input: Tensor, tracked: bool) -> tuple[Tensor, ...]:
+    def _forward_of_torch(self, input: Tensor, tracked: bool) -> tuple[Tensor, Tensor, Tensor]:
         """The output of nn.BatchNorm to the last bit, and its new running statistics."""
         check_count(input)
         mean = var = None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -124,6 +124,9 @@ def _pool(model: nn.Module, batches: Batches, layers: list[_BatchNorm]) -> bool:
 class _Average:
     """Averages of mini-batch statistics, each batch counted once or by its total weight."""
 
+    mean: Any  # the number 0 until the first batch is added, then a tensor
+    var: Any
+
     def __init__(self, correction: Correction, by_weight: bool) -> None:
         self.correction, self.by_weight = correction, by_weight
         self.calls, self.total, self.mean, self.var = 0, 0.0, 0.0, 0.0
@@ -142,6 +145,9 @@ class _Average:
 
 class _Pool:
     """Moments of all batches together."""
+
+    mean: Any  # as in `_Average`
+    scatter: Any
 
     def __init__(self, correction: Correction) -> None:
         self.correction, self.calls = correction, 0

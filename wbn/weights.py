@@ -199,7 +199,7 @@ def rescale(class_weight: ArrayLike, counts: ArrayLike, scale: Scale) -> Tensor:
     classes, n, total_weight = len(counts), counts.sum(), class_weight @ counts
     if total_weight == 0:
         raise ValueError("all class weights are zero: at least one must be positive to rescale")
-    factors = {
+    factors: dict[str, Tensor | float] = {
         "raw": 1,
         "paper": classes * n / total_weight,
         "mean_one": n / total_weight,

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wbn.analysis.betas import beta_means, by_reading, chosen_betas, contrasts
-from wbn.analysis.intervals import mean_interval, paired_difference
+from wbn.analysis.betas import by_reading, chosen_betas, contrasts, paired_by_beta
+from wbn.analysis.intervals import paired_difference
 
 BETAS = (0.0, 0.9, 1.0)
 
@@ -135,13 +135,17 @@ def test_a_reading_that_is_none_of_the_three_is_refused():
         by_reading(table)
 
 
-def test_means_are_over_the_seeds_of_a_beta(table):
-    runs = table[table.learning_rate == 1e-3].assign(reading="reference")
-    means = beta_means(runs, "accuracy_balanced")
-    assert len(means) == 2 * 2 * 3
-    mine = {"experiment": "iii", "method": "wlf_wbn", "beta": 0.9}
-    expected = mean_interval(select(runs, **mine).accuracy_balanced)
-    row = select(means, **mine).iloc[0]
-    assert tuple(row[["mean", "low", "high", "n", "sd"]]) == pytest.approx(tuple(expected))
-    with pytest.raises(ValueError, match="several rows for"):
-        beta_means(table.assign(reading="reference"), "accuracy_balanced")
+def test_methods_are_compared_at_each_beta(table):
+    runs = table[table.learning_rate == 1e-3]
+    found = paired_by_beta(runs, "wlf_wbn", "wlf_sbn", "accuracy_balanced")
+    assert found[["beta", "experiment"]].apply(tuple, axis=1).tolist() == [
+        (beta, e) for beta in BETAS for e in ("i", "iii")
+    ]
+    wide = runs.pivot(
+        index=["beta", "experiment", "seed"], columns="method", values="accuracy_balanced"
+    )
+    means = (wide.wlf_wbn - wide.wlf_sbn).groupby(["beta", "experiment"]).mean()
+    assert found["mean"].to_numpy() == pytest.approx(means.to_numpy())
+    lacking = runs[(runs.beta != 0.9) | (runs.method != "wlf_sbn")]
+    with pytest.raises(ValueError, match="two or more different methods"):
+        paired_by_beta(lacking, "wlf_wbn", "wlf_sbn", "accuracy_balanced")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wbn.analysis.claims import CLAIMS, VARIANTS, in_words
+from wbn.analysis.claims import CLAIMS, VARIANTS, by_reading, held_by_epoch, in_words
 from wbn.analysis.table_2 import METRICS, TABLE_2
 from wbn.experiments.data import EXPERIMENTS
 from wbn.experiments.protocol import FAMILY, METHODS, Protocol
@@ -17,9 +17,13 @@ C1, C2, C3, C4, C5 = CLAIMS
 def made_up(accuracy, reading=FAMILY[0], n=40, sd=0.005, variants=({},), methods=METHODS):
     """Runs whose metrics are `accuracy(experiment, method, metric, changes)` plus noise."""
     noise = np.random.default_rng(0)
+    hashes = {
+        (e, m, *changes.items()): Protocol.paper(e, m, **reading, **changes).hash
+        for changes, e, m in itertools.product(variants, EXPERIMENTS, methods)
+    }
     return pd.DataFrame(
         {
-            "protocol": Protocol.paper(e, m, **reading, **changes).hash,
+            "protocol": hashes[(e, m, *changes.items())],
             "experiment": e,
             "method": m,
             "inference": "batch_average",
@@ -69,9 +73,7 @@ def test_clear_cases(claim, gain, outcome):
     assert len(verdict.evidence)
 
 
-def printed(e, m, k, _):
-    cell = TABLE_2[(TABLE_2.experiment == e) & (TABLE_2.method == m) & (TABLE_2.metric == k)]
-    return float(cell.paper.item()) / 100
+PRINTED = TABLE_2.set_index(["experiment", "method", "metric"]).paper.astype(float).to_dict()
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_c2_counts_cells_outside(off, outcome):
     moved = list(itertools.product(EXPERIMENTS, METHODS))[:off]
     table = made_up(
         lambda e, m, k, c: (
-            printed(e, m, k, c) + 0.1 * ((e, m) in moved and k == "accuracy_minority")
+            PRINTED[e, m, k] / 100 + 0.1 * ((e, m) in moved and k == "accuracy_minority")
         )
     )
     verdict = C2.under(FAMILY[0], table)
@@ -111,11 +113,27 @@ def test_a_verdict_for_each_reading():
     equal = [made_up(gains(), reading) for reading in FAMILY[1:]]
     table = pd.concat([better, *equal]).drop_duplicates(["protocol", "seed", "epoch"])
     family = C1.over_family(table)
+    assert list(family.index) == list(range(1, 9))
     assert list(family.outcome[:2]) == ["replicated", "undecided"]
     assert list(family.loss_normalizer.unique()) == ["batch", "dataset"]
     assert in_words(family.outcome) == "holds in 1 of 8 readings (some), undecided in 7"
     assert in_words(pd.Series(["replicated"] * 3)) == "holds in 3 of 3 readings (all)"
     assert in_words(pd.Series(["not replicated"] * 3)) == "holds in 0 of 3 readings (none)"
+
+
+def test_verdicts_side_by_side_and_epoch_by_epoch():
+    readings = [made_up(gains(wlf_wbn_overall=0.05), reading) for reading in FAMILY]
+    table = pd.concat(readings).drop_duplicates(["protocol", "seed", "epoch"])
+    first = (table.epoch == 1) & (table.method == "wlf_wbn")
+    worse = first & (table.protocol == Protocol.paper("ii", "wlf_wbn", **FAMILY[2]).hash)
+    table.loc[worse, "accuracy_overall"] = 0.5
+    outcomes = by_reading([C1, C3], table, epoch=1)
+    assert list(outcomes) == ["C1", "C3"]
+    assert outcomes.C1[outcomes.C1 != "replicated"].to_dict() == {3: "not replicated"}
+    assert set(outcomes.C3) <= {"undecided", "not replicated"}
+    held = held_by_epoch([C1, C3], table, epochs=(1, 20))
+    assert held.to_dict("index") == {1: {"C1": 7, "C3": 0}, 20: {"C1": 8, "C3": 0}}
+    assert held.index.name == "epoch"
 
 
 def test_runs_that_are_missing_are_told():

@@ -1,4 +1,4 @@
-"""Arms are told apart, and batches lack classes as often as they do when drawn."""
+"""Arms are told apart and compared."""
 
 import numpy as np
 import pandas as pd
@@ -7,10 +7,9 @@ import pytest
 from wbn.analysis.long_tail import (
     ARMS,
     CHOICES,
+    arm_means,
     compared,
     gains,
-    lacks_class,
-    lacks_some_class,
     wbn_minus_sbn,
 )
 from wbn.experiments.plan import RESULTS, read_plan
@@ -59,7 +58,7 @@ def test_an_arm_that_is_not_compared_is_refused():
         compared(pd.DataFrame([ACCURACIES | other]))
 
 
-def test_gains_are_paired_and_told_in_points():
+def test_gains_are_paired():
     keys = {"experiment": "lt10", "inference": "pooled", "evaluated_on": "test", "epoch": 20}
     score = {"plain": (0.50, 0.70), "sampler": (0.53, 0.75), "logit adj.": (0.49, 0.69)}
     table = pd.DataFrame(
@@ -71,8 +70,6 @@ def test_gains_are_paired_and_told_in_points():
     )
     rows = gains(table, ["sampler", "logit adj."], "plain").set_index("method")
     assert rows["mean"].to_dict() == pytest.approx({"sampler": 0.04, "logit adj.": -0.01})
-    ends = 100 * rows.loc["sampler", ["low", "high"]]
-    assert rows.text["sampler"] == f"+4.0 [−{-ends.low:.1f}, {ends.high:+.1f}]"
     assert (gains(table, ["sampler"], "plain", "accuracy_overall")["mean"] == 0).all()
 
 
@@ -88,20 +85,22 @@ def test_weighted_minus_standard_compares_equal_weights():
     assert rows["mean"].to_dict() == pytest.approx({"CB": -0.1, "IF": 0.05})
 
 
-def test_batches_lack_classes_as_often_as_drawn_ones_do():
-    counts, n, trials = [60, 20, 8, 4], 10, 40_000
-    labels, draw = np.repeat(np.arange(4), counts), np.random.default_rng(0)
-    rows = draw.permuted(np.tile(labels, (trials, 1)), axis=1)[:, :n]
-    absent = np.stack([(rows != k).all(axis=1) for k in range(4)])
-    error = 4 * 0.5 / trials**0.5
-    assert lacks_class(counts, n) == pytest.approx(absent.mean(axis=1), abs=error)
-    assert lacks_some_class(counts, n) == pytest.approx(absent.any(axis=0).mean(), abs=error)
-
-
-def test_of_two_classes_at_most_one_is_lacking():
-    counts = [5923, 45]
-    assert lacks_some_class(counts, 100) == pytest.approx(lacks_class(counts, 100).sum())
-
-
-def test_a_batch_smaller_than_the_number_of_classes_lacks_one():
-    assert lacks_some_class([5, 5, 5], 2) == 1
+def test_means_of_arms_stand_in_the_order_of_arms_settings_and_ratios():
+    score = {"second": 0.5, "first": 0.1}
+    rows = {
+        setting: pd.DataFrame(
+            {"experiment": e, "method": arm, "accuracy_balanced": value + place / 100 + seed}
+            for e in ("lt50", "lt100")
+            for place, arm in reversed(list(enumerate(ARMS)))
+            for seed in (-0.01, 0.01)
+        )
+        for setting, value in score.items()
+    }
+    rows["first"] = rows["first"][rows["first"].method != "plain"]
+    means = arm_means(rows)
+    assert means.index.tolist() == list(ARMS)
+    assert means.columns.tolist() == [(s, e) for s in score for e in ("lt50", "lt100")]
+    expected = 0.5 + np.arange(len(ARMS)) / 100
+    assert means["second", "lt100"].to_numpy() == pytest.approx(expected)
+    assert means["first", "lt50"].to_numpy()[1:] == pytest.approx(expected[1:] - 0.4)
+    assert means["first"].loc["plain"].isna().all()

@@ -1,4 +1,4 @@
-"""The study's effects, leads and fits, on tables made up from its own plan."""
+"""The study's effects and leads, on tables made up from its own plan."""
 
 import numpy as np
 import pandas as pd
@@ -6,16 +6,19 @@ import pytest
 
 from wbn.analysis.design import d_optimal
 from wbn.analysis.study import (
+    LABELS,
     LEVELS,
     PAIRS,
+    all_effects,
     choice_effects,
     column_effects,
+    count_leads,
     design_points,
+    direct_and_fraction,
+    direct_effects,
     leads,
-    table_2_at_points,
 )
-from wbn.analysis.table_2 import METRICS, TABLE_2
-from wbn.experiments.plan import RESULTS, read_plan
+from wbn.experiments.plan import RESULTS, read_plan, stored
 
 PROTOCOLS, _ = read_plan(RESULTS / "study" / "plan.toml")
 DISTINCT = {protocol.hash: protocol for protocol in PROTOCOLS}
@@ -31,7 +34,7 @@ def table(score, **columns):
         for seed in range(10)
     ]
     return pd.DataFrame(rows).assign(
-        inference="batch_average", evaluated_on="test", epoch=20, **columns
+        **{"inference": "batch_average", "evaluated_on": "test", "epoch": 20} | columns
     )
 
 
@@ -39,13 +42,6 @@ def additive(protocol, seed):
     ahead = 0.05 * (protocol.method == "wlf_wbn") * (protocol.output_norm == "none")
     seeds = np.random.default_rng(seed).normal(0, 0.001)
     return {"accuracy_overall": 0.6 + RATE[protocol.learning_rate] + ahead + seeds}
-
-
-def printed(protocol, seed):
-    """What Table 2 prints, in each run alike."""
-    mine = (TABLE_2.experiment == protocol.experiment) & (TABLE_2.method == protocol.method)
-    cells = TABLE_2[mine].set_index("metric").paper.astype(float) / 100
-    return {metric: cells[metric] for metric in METRICS}
 
 
 def test_the_plan_has_every_level_of_every_factor():
@@ -72,10 +68,24 @@ def test_effects_are_the_ones_put_in():
 
 
 def test_leads_are_those_of_weighted_bn():
-    found = leads(table(additive), PROTOCOLS, "accuracy_overall", "wlf_sbn", ["output_norm"])
+    found = leads(table(additive), PROTOCOLS, "accuracy_overall", "wlf_sbn")
+    assert len(found) == 3 * 4 * 2 * 2
     assert found.n.eq(10).all()
     expected = found.output_norm.map({"none": 0.05, "on": 0.0})
     assert np.allclose(found["mean"], expected)
+    assert found.rate.unique().tolist() == [f"rate {r}" for r in (0.0003, 0.001, 0.01, 0.03)]
+    assert found.setting.str.endswith("no output BN").equals(expected > 0)
+
+
+def test_leads_are_counted_where_they_are_clear():
+    behind = table(additive)
+    weighted = behind.method == "wlf_wbn"
+    behind = behind.assign(accuracy_overall=behind.accuracy_overall - 0.1 * weighted)
+    both = pd.concat([table(additive, inference="pooled"), behind])
+    found = count_leads(both, PROTOCOLS, "accuracy_overall")
+    assert found.loc["batch_average"].values.tolist() == [[0, 48]] * 2
+    # Half of the 48 cells have an output BN; there the methods tie.
+    assert found.loc["pooled"].values.tolist() == [[24, 0]] * 2
 
 
 def test_changes_on_the_same_networks_are_averaged_over_protocols():
@@ -88,24 +98,38 @@ def test_changes_on_the_same_networks_are_averaged_over_protocols():
     assert np.allclose(found["mean"], 0.02)
 
 
-def test_runs_that_print_table_2_fit_it_and_rank_as_it_does():
-    found = table_2_at_points(table(printed), PROTOCOLS)
-    assert len(found) == 20
-    assert found.inside.eq(18).all()
-    assert found.cells.map(lambda cells: ("iii", "lf_sbn", "accuracy_minority") in cells).all()
-    assert found.chance.eq(1).all()
+def test_all_effects_stand_in_the_order_of_their_labels():
+    plain, moved = table(additive), ("evaluation_set", "pooled", "moving_average", "last_epoch")
+    kinds = [plain.assign(inference=name) for name in moved]
+    epochs = [
+        plain.assign(epoch=epoch, accuracy_overall=plain.accuracy_overall + epoch / 100)
+        for epoch in (30, 10, 3, 1)
+    ]
+    found = all_effects(pd.concat([*epochs, *kinds, plain]), PROTOCOLS, "accuracy_overall")
+    assert found.choice.unique().tolist() == list(LABELS.values())
+    assert found.panel.unique().tolist() == ["(i)", "(ii)", "(iii)"]
+    by_method = found[found.choice == "no output BN"].groupby("letter")["mean"].mean()
+    assert np.allclose(by_method[["a", "b", "c"]], [0, 0, 0.05])
+    late = found[found.choice == "epoch 30"]
+    assert np.allclose(late["mean"], 0.3)
 
 
-def test_runs_far_from_table_2_fit_nothing_and_tie():
-    def same(protocol, seed):
-        return dict.fromkeys(METRICS, 0.5)
+def test_choices_are_compared_where_both_kinds_of_runs_have_them():
+    found = choice_effects(table(additive), PROTOCOLS, "accuracy_overall")
+    chosen = (found.choice == "rate 0.01") & (found.method == "wlf_wbn")
+    direct = found[chosen].assign(mean=0.07)
+    beside = direct_and_fraction(direct.iloc[::-1], found)
+    assert beside.index.tolist() == [("wlf_wbn", "rate 0.01")]
+    assert np.allclose(beside["direct"], 0.07)
+    assert np.allclose(beside["fraction"], -0.1)
 
-    found = table_2_at_points(table(same), PROTOCOLS)
-    assert found.inside.eq(0).all()
-    assert np.allclose(found.chance, (1 / 3) ** 3)
 
-
-def test_a_point_without_a_method_is_named():
-    lacking = table(printed).query("method != 'wlf_wbn'")
-    with pytest.raises(ValueError, match=r"lacks methods at the point .*learning_rate"):
-        table_2_at_points(lacking, PROTOCOLS)
+def test_direct_comparisons_are_means_over_the_readings():
+    only = {"epoch": 20, "method": "wlf_wbn", "experiment": "iii", "seed": range(10)}
+    runs = stored("family", "learning_rate", "batch_order", "loss_normalizer", **only)
+    found = direct_effects("accuracy_overall").query("experiment == 'iii'").set_index("choice")
+    rates = runs.groupby("learning_rate").accuracy_overall.mean()
+    assert found["mean"]["rate 0.01"] == pytest.approx(rates[0.01] - rates[0.001])
+    none = stored("corrections", correction="none", **only).accuracy_overall.mean()
+    assert found["mean"]["corr.: none"] == pytest.approx(none - runs.accuracy_overall.mean())
+    assert len(found) == 5

@@ -6,11 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wbn.analysis.table_2 import METRICS, TABLE_2, among_single_runs, audit, beside_paper
+from wbn.analysis.table_2 import (
+    METRICS,
+    TABLE_2,
+    among_single_runs,
+    audit,
+    beside_paper,
+    cell_by_cell,
+    fitting,
+    gains,
+)
+from wbn.analysis.text import MINUS
 from wbn.experiments.data import EXPERIMENTS
 from wbn.experiments.protocol import METHODS
-
-SIZES = {"i": (1135, 980), "ii": (1135, 974), "iii": (982, 1028)}
 
 
 def runs(n=40, level=0.8):
@@ -38,7 +46,7 @@ def test_table_2_has_every_cell_and_the_best_method_of_the_paper():
 
 
 def test_the_arithmetic_fails_for_two_methods_of_experiment_ii():
-    table = audit(SIZES)
+    table = audit()
     wrong = table[~table.consistent]
     assert list(zip(wrong.experiment, wrong.method, strict=True)) == [
         ("ii", "wlf_sbn"),
@@ -77,3 +85,48 @@ def test_printed_precision_widens_a_cell():
     assert inside(0.7151) == [False, False]
     assert inside(0.67449) == [True, False]
     assert inside(0.67451) == [False, False]
+
+
+def test_cells_are_printed_beside_their_own_runs():
+    every_cell = list(itertools.product(EXPERIMENTS, METHODS, METRICS))
+    levels = {cell: 0.5 + 0.01 * n for n, cell in enumerate(every_cell)}
+    table = runs().sample(frac=1, random_state=0)
+    for (e, m, k), level in levels.items():
+        mine = (table.experiment == e) & (table.method == m) & (table.epoch == 20)
+        table.loc[mine, k] = np.where(table.seed[mine] < 20, level - 0.02, level + 0.02)
+    cells = cell_by_cell(table)
+    assert cells.index.tolist() == [
+        f"({e}) {'abc'[list(METHODS).index(m)]}" for e, m, _ in every_cell
+    ]
+    for (_, _, k), level, row in zip(every_cell, levels.values(), cells.iloc, strict=True):
+        low, high = 100 * level - 2, 100 * level + 2
+        assert row["class"] == k.removeprefix("accuracy_")
+        assert row["ours"].startswith(f"{100 * level:.1f} [")
+        assert row["single runs"] == f"{low:.1f} to {high:.1f}"
+        assert row["fits"] == ("yes" if low <= float(row["paper"]) <= high else "no")
+    assert {"yes", "no"} == set(cells.fits)
+
+
+def test_fitting_counts_class_accuracies_for_each_epoch_and_inference():
+    near = runs().assign(**dict.fromkeys(METRICS, 0.0))
+    whole = near.epoch == 20
+    near.loc[whole, "accuracy_majority"] = 1.0
+    own = near.assign(inference="evaluation_set", accuracy_majority=0.998)
+    counts = fitting(pd.concat([near, own]))
+    assert list(counts) == list(METHODS)
+    assert counts.loc["batch_average", 1].tolist() == [0, 0, 0]
+    assert counts.loc["batch_average", 20].tolist() == [3, 3, 1]
+    assert counts.loc["evaluation_set", 1].tolist() == [3, 3, 2]
+
+
+def test_gains_are_paired_and_in_points():
+    table = runs(10).query("epoch == 20")
+    better = table.query("method == 'wlf_sbn'").assign(method="better")
+    better["accuracy_minority"] += 0.1
+    better["accuracy_majority"] -= 0.02 * (better.experiment == "iii")
+    found = gains(pd.concat([table, better]), "better", "wlf_sbn")
+    assert found.index.tolist() == list(EXPERIMENTS)
+    assert list(found) == list(METRICS)
+    assert found.accuracy_minority.str.startswith("+10.0 [").all()
+    assert found.loc["iii", "accuracy_majority"].startswith(f"{MINUS}2.0 [")
+    assert found.accuracy_overall.str.startswith("0.0 [").all()

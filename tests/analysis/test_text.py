@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wbn.analysis.text import MINUS, in_percent, percent, with_interval, written
+from wbn.analysis.text import MINUS, in_percent, percent, with_interval, written, written_table
 
 numbers = st.floats(-1, 1)
 
@@ -34,3 +34,21 @@ def test_tables_of_means_and_of_fractions():
     }
     assert written(rows, 0, sign=True)["a"] == with_interval(0.5, 0.4, 0.6, 0, sign=True)
     assert in_percent(rows[["low"]], digits=0).low.tolist() == ["40", f"{MINUS}20"]
+
+
+def test_only_fractions_become_percent():
+    table = pd.DataFrame({"paper": ["71"], "low": [0.25], "n": [40], "fits": [True]})
+    assert in_percent(table).to_dict("records") == [
+        {"paper": "71", "low": "25.0", "n": 40, "fits": True}
+    ]
+
+
+def test_a_written_table_keeps_the_order_of_each_column_and_leaves_gaps_empty():
+    keys = [("z", 2, "b"), ("a", 2, "b"), ("z", 1, "c"), ("z", 2, "c")]
+    rows = pd.DataFrame(keys, columns=["reading", "step", "method"])
+    rows = rows.assign(mean=[0.1, 0.2, 0.3, 0.4], low=0.0, high=1.0)
+    table = written_table(rows, ["reading", "step"], "method", digits=0)
+    assert table.index.tolist() == [("z", 2), ("z", 1), ("a", 2)]
+    assert table.columns.tolist() == ["b", "c"]
+    means = table.map(lambda text: text.split(" ")[0])
+    assert means.to_numpy().tolist() == [["10", "40"], ["", "30"], ["20", ""]]

@@ -24,11 +24,33 @@ def tagged(cell: nbformat.NotebookNode, tag: str) -> nbformat.NotebookNode:
     return cell
 
 
+DRAW = """import matplotlib.pyplot as plt
+
+from wbn.figures.style import use_house_style
+
+use_house_style()
+plt.plot([1, 2])
+plt.show()
+print(2 + 2)"""
+OTHER_DRAWING = '<?xml version="1.0" encoding="utf-8"?>\n<svg>\n<path d="M 0 0"/>\n</svg>\n'
+
+
+def drawing(printed: str, **pictures: str) -> nbformat.NotebookNode:
+    """Code cell that draws and prints, with other pictures than it draws."""
+    cell = printing(1, DRAW, printed)
+    data = {"text/plain": "<Figure size 640x480 with 1 Axes>"} | pictures
+    cell.outputs.insert(0, new_output("display_data", data=data))
+    return cell
+
+
 FIRST = printing(1, "x = 2 + 2\nprint(x)", "4\n")
 COMPARED = {
     "honest": [FIRST, printing(2, "print(x + 1)", "5\n")],
     "falsified": [FIRST, printing(2, "print(x + 1)", "6\n")],
     "emptied": [FIRST, printing(2, "print(x + 1)")],
+    "redrawn": [drawing("4\n", **{"image/svg+xml": OTHER_DRAWING})],
+    "misprinted": [drawing("5\n", **{"image/svg+xml": OTHER_DRAWING})],
+    "undrawn": [drawing("4\n")],
 }
 REFUSED = {
     "stripped": [printing(None, "x = 4"), printing(None, "print(x + 1)")],
@@ -95,6 +117,21 @@ def test_emptied_output_fails(compared):
     first, second = compared[1]["emptied"]
     assert first == "passed"
     assert "Unexpected output fields from running code: {'stdout'}" in second
+
+
+def test_drawing_may_differ(compared):
+    assert compared[1]["redrawn"] == ["passed"]
+
+
+def test_number_beside_a_drawing_may_not(compared):
+    (report,) = compared[1]["misprinted"]
+    assert "mismatch 'stdout'" in report
+    assert "image/svg+xml" not in report
+
+
+def test_missing_drawing_fails(compared):
+    (report,) = compared[1]["undrawn"]
+    assert "Unexpected output fields from running code: {'image/svg+xml'}" in report
 
 
 @pytest.mark.parametrize(

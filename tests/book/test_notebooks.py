@@ -8,6 +8,7 @@ from conftest import ROOT, need
 from pages import BOOK, chapters, notebooks
 
 COMPARED = {"text/plain", "text/html"}
+IMAGES = {"image/svg+xml", "image/png"}
 
 
 def code_cells(path):
@@ -51,7 +52,7 @@ def test_every_chapter_has_a_page(path, html):
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_every_figure_has_caption_and_alt_text(path):
     for cell in code_cells(path):
-        if any("image/png" in o.get("data", {}) for o in cell["outputs"]):
+        if any(IMAGES & o.get("data", {}).keys() for o in cell["outputs"]):
             mystnb = cell["metadata"]["mystnb"]
             assert len(mystnb["figure"]["caption"]) > 40
             assert len(mystnb["image"]["alt"]) > 40

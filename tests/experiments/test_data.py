@@ -187,6 +187,6 @@ def test_streams_are_reproducible_and_distinct():
 
 def test_missing_data_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setenv("WBN_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="make data"):
+    with pytest.raises(FileNotFoundError, match="wbn data"):
         load_mnist.__wrapped__(True)
     assert data.data_folder() == tmp_path

@@ -1,4 +1,4 @@
-"""What a sweep over the beta of class-balanced weights says: means, contrasts, a choice."""
+"""What a sweep over the beta of class-balanced weights says: contrasts, and a choice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from wbn.analysis.intervals import intervals
+from wbn.analysis.intervals import intervals, paired_difference
 from wbn.experiments.rows import SETTING
 
 # Steps of beta whose contrasts are told, fixed before the runs: a beta and its baseline.
@@ -35,32 +35,6 @@ def by_reading(table: pd.DataFrame) -> pd.DataFrame:
     }
     keys = zip(table["loss_normalizer"], table["output_norm"] != "none", strict=True)
     return table.assign(reading=[readings[key] for key in keys])
-
-
-def beta_means(table: pd.DataFrame, metric: str) -> pd.DataFrame:
-    r"""Mean :math:`\frac{1}{n} \sum_s x_s` over seeds for each beta, with its 95 % interval.
-
-    Parameters
-    ----------
-    table
-        Rows of `by_reading` at one epoch, with one kind of inference and a column ``beta``.
-    metric
-        A column.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each experiment, reading, method and beta, with mean, low, high, n and sd.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"seed": [0, 1], "beta": 0.9, "accuracy_overall": [0.8, 0.9]})
-    >>> table[["experiment", "reading", "method"]] = ["i", "reference", "wlf_wbn"]
-    >>> beta_means(table, "accuracy_overall")[["beta", "mean", "n"]].round(2).values.tolist()
-    [[0.9, 0.85, 2.0]]
-    """
-    keys = ["experiment", "reading", "method", "beta"]
-    return intervals(table, keys, metric)
 
 
 def contrasts(
@@ -119,6 +93,33 @@ def contrasts(
         for name, change in steps.items()
     ]  # fmt: skip
     return pd.concat(tables).sort_values(groups, kind="stable", ignore_index=True)
+
+
+def paired_by_beta(table: pd.DataFrame, method: str, baseline: str, metric: str) -> pd.DataFrame:
+    """Rows of ``paired_difference`` at each beta, the smallest first, with the beta.
+
+    Parameters
+    ----------
+    table
+        Rows of ``sweep`` with a column ``beta``, both methods with the same betas and seeds.
+    method, baseline, metric
+        As in :func:`wbn.analysis.intervals.paired_difference`.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"seed": [0, 1] * 4, "beta": [0, 0, 1, 1] * 2})
+    >>> table["method"] = ["wlf_sbn"] * 4 + ["wlf_wbn"] * 4
+    >>> table["accuracy_overall"] = [0.8, 0.8, 0.9, 0.9, 0.8, 0.8, 0.6, 0.6]
+    >>> table[["experiment", "inference", "evaluated_on", "epoch"]] = ["i", "pooled", "test", 20]
+    >>> found = paired_by_beta(table, "wlf_wbn", "wlf_sbn", "accuracy_overall")
+    >>> found[["beta", "mean"]].round(2).values.tolist()
+    [[0.0, 0.0], [1.0, -0.3]]
+    """
+    rows = {
+        beta: paired_difference(runs, method, baseline, metric)
+        for beta, runs in table.groupby("beta")
+    }
+    return pd.concat(rows, names=["beta"]).reset_index("beta").reset_index(drop=True)
 
 
 def chosen_betas(folds: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> pd.DataFrame:

@@ -81,10 +81,10 @@ class Claim:
         return self.judge(table[mine])
 
     def over_family(self, table: pd.DataFrame, epoch: int = EPOCH) -> pd.DataFrame:
-        """A row for each reading of the family: its choices and the outcome."""
-        return pd.DataFrame(
-            reading | {"outcome": self.under(reading, table, epoch).outcome} for reading in FAMILY
-        )
+        """A row for each reading of the family, from 1 on: its choices and the outcome."""
+        outcomes = [self.under(reading, table, epoch).outcome for reading in FAMILY]
+        readings = pd.RangeIndex(1, len(FAMILY) + 1, name="reading")
+        return pd.DataFrame(FAMILY, readings).assign(outcome=outcomes)
 
 
 def in_words(outcomes: pd.Series) -> str:
@@ -104,19 +104,15 @@ def in_words(outcomes: pd.Series) -> str:
 
 def by_reading(claims: Sequence[Claim], table: pd.DataFrame, epoch: int = EPOCH) -> pd.DataFrame:
     """The outcome of each claim, a column, under each reading of the family, a row from 1 on."""
-    outcomes = {claim.name: claim.over_family(table, epoch).outcome for claim in claims}
-    readings = pd.RangeIndex(1, len(FAMILY) + 1, name="reading")
-    return pd.DataFrame(outcomes).set_axis(readings)
+    return pd.DataFrame({claim.name: claim.over_family(table, epoch).outcome for claim in claims})
 
 
 def held_by_epoch(
     claims: Sequence[Claim], table: pd.DataFrame, epochs: Sequence[int]
 ) -> pd.DataFrame:
     """In how many readings each claim holds, epoch by epoch."""
-    outcomes = {epoch: by_reading(claims, table, epoch) for epoch in epochs}
-    return pd.DataFrame({e: (o == "replicated").sum() for e, o in outcomes.items()}).T.rename_axis(
-        "epoch"
-    )
+    held = [(by_reading(claims, table, epoch) == "replicated").sum() for epoch in epochs]
+    return pd.DataFrame(held, pd.Index(epochs, name="epoch"))
 
 
 def claims_table(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,17 +1,13 @@
-"""Ten long-tailed classes: the arms that are compared, and what a mini-batch lacks."""
+"""Ten long-tailed classes: the arms that are compared, their means and their differences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
-from math import comb
 
-import numpy as np
 import pandas as pd
 
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.intervals import paired_difference
-from wbn.analysis.text import written
 from wbn.experiments.data import LONG_TAILED
 from wbn.experiments.plan import stored
 
@@ -81,12 +77,11 @@ def gains(
     Returns
     -------
     pandas.DataFrame
-        Rows of ``paired_difference``, and as text the mean and its interval in points.
+        Rows of ``paired_difference``, arm by arm.
     """
-    rows = pd.concat(
+    return pd.concat(
         [paired_difference(table, arm, baseline, metric) for arm in arms], ignore_index=True
     )
-    return rows.assign(text=written(rows, sign=True))
 
 
 def wbn_minus_sbn(table: pd.DataFrame, metric: str = "accuracy_balanced") -> pd.DataFrame:
@@ -100,15 +95,13 @@ def wbn_minus_sbn(table: pd.DataFrame, metric: str = "accuracy_balanced") -> pd.
     Returns
     -------
     pandas.DataFrame
-        Rows of `gains` with CB or IF in the column weights.
+        Rows of ``paired_difference`` with CB or IF in the column weights.
     """
-    return pd.concat(
-        [
-            gains(table, [f"{weights} + WBN"], f"{weights} + sBN", metric).assign(weights=weights)
-            for weights in ("CB", "IF")
-        ],
-        ignore_index=True,
-    )
+    rows = {
+        weights: paired_difference(table, f"{weights} + WBN", f"{weights} + sBN", metric)
+        for weights in ("CB", "IF")
+    }
+    return pd.concat(rows, names=["weights"]).reset_index("weights").reset_index(drop=True)
 
 
 def arms(store: str, *choices: str, **only: object) -> pd.DataFrame:
@@ -154,48 +147,22 @@ def gaps(tables: Mapping[str, pd.DataFrame], metric: str = "accuracy_balanced") 
     )
 
 
-def lacks_class(counts: Sequence[int], batch_size: int) -> np.ndarray:
-    r"""Probability :math:`\binom{N - N_k}{n} \big/ \binom{N}{n}` that a batch lacks class k.
-
-    A batch of n is drawn without replacement, as a full batch of a reshuffled epoch is.
-
-    Parameters
-    ----------
-    counts
-        Class sizes :math:`N_k`, which sum to N.
-    batch_size
-        n.
-
-    Examples
-    --------
-    >>> lacks_class([3, 1], batch_size=2).tolist()
-    [0.0, 0.5]
-    """
-    total = sum(counts)
-    return np.array([comb(total - c, batch_size) / comb(total, batch_size) for c in counts])
-
-
-def lacks_some_class(counts: Sequence[int], batch_size: int) -> float:
-    r"""Probability that a batch lacks one class or more, by inclusion and exclusion,
-
-    .. math:: 1 - \binom{N}{n}^{-1} \sum_{A} (-1)^{|A|} \binom{N - \sum_{k \in A} N_k}{n},
-
-    over all sets A of classes, in whole numbers and hence exact.
+def arm_means(
+    tables: Mapping[str, pd.DataFrame], metric: str = "accuracy_balanced"
+) -> pd.DataFrame:
+    """Mean of a metric over seeds, a row for each arm, a column for each table and experiment.
 
     Parameters
     ----------
-    counts, batch_size
-        As in `lacks_class`.
+    tables
+        Rows of all `ARMS`, as `settings` or `convolutions` gives them.
+    metric
+        A column.
 
-    Examples
-    --------
-    >>> lacks_some_class([2, 1, 1], batch_size=3)
-    0.5
+    Returns
+    -------
+    pandas.DataFrame
+        NaN where a table has no run of an arm.
     """
-    total = sum(counts)
-    complete = sum(
-        (-1) ** size * comb(total - sum(absent), batch_size)
-        for size in range(len(counts) + 1)
-        for absent in combinations(counts, size)
-    )
-    return 1 - complete / comb(total, batch_size)
+    runs = pd.concat(tables, names=["setting"]).reset_index("setting")
+    return runs.pivot_table(metric, "method", ["setting", "experiment"], sort=False).loc[list(ARMS)]

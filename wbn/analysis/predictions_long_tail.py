@@ -12,7 +12,7 @@ import pandas as pd
 
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.intervals import paired_difference
-from wbn.analysis.long_tail import ARMS, THIRDS, convolutions, gaps, settings, wbn_minus_sbn
+from wbn.analysis.long_tail import THIRDS, arm_means, convolutions, gaps, settings, wbn_minus_sbn
 from wbn.analysis.predictions import Prediction
 from wbn.experiments.plan import stored
 from wbn.experiments.protocol import FAMILY
@@ -32,7 +32,7 @@ def _gap(setting: str) -> pd.DataFrame:
 
 def by_ratio(rows: pd.DataFrame) -> pd.DataFrame:
     """Means with a row for each kind of weights and a column for each ratio."""
-    return rows.pivot(index="weights", columns="experiment", values="mean")
+    return rows.pivot_table("mean", "weights", "experiment", sort=False)
 
 
 def sign_grows(gap: pd.DataFrame) -> bool:
@@ -61,18 +61,13 @@ def full_weights_cost_more(gap: pd.DataFrame) -> bool:
     return bool((mean.loc["IF"] < mean.loc["CB"]).all())
 
 
-def arm_means(setting: str) -> pd.DataFrame:
-    """Mean balanced accuracy, a row for each arm and a column for each ratio."""
-    return _settings()[setting].pivot_table("accuracy_balanced", "method", "experiment")
-
-
 def pooling() -> pd.DataFrame:
     """What pooling changes for each arm, and what the gap is then.
 
     The sampler is left out: the training set as one batch is not what it trained on.
     """
-    change = arm_means("output BN, pooled") - arm_means("output BN")
-    change = change.loc[[arm for arm in ARMS if arm != "sampler"]]
+    means = arm_means(_settings())
+    change = (means["output BN, pooled"] - means["output BN"]).drop("sampler")
     gap = by_ratio(_gap("output BN, pooled"))
     return pd.concat({"change": change, "gap": gap}, names=["quantity", "of"])
 
@@ -122,8 +117,9 @@ def smaller_without(gap: pd.DataFrame) -> bool:
 
 def other_normalizer() -> pd.DataFrame:
     """The gap without output BN and with the data set's normalizer, and who is better still."""
-    standard = arm_means("output BN").loc[list(STANDARD), HIGH]
-    weighted = arm_means("no output BN, data set").loc[list(WEIGHTED), HIGH]
+    means = arm_means(_settings())
+    standard = means["output BN"].loc[list(STANDARD), HIGH]
+    weighted = means["no output BN, data set"].loc[list(WEIGHTED), HIGH]
     still = standard.set_axis(["CB", "IF"]) - weighted.set_axis(["CB", "IF"])
     gap = by_ratio(_gap("no output BN, data set"))[HIGH]
     return pd.concat({"gap": gap, "output BN + sBN ahead of it": still}, names=["quantity", "of"])
@@ -199,7 +195,7 @@ LONG_TAIL = (
             "IF + WBN is below the sampler and the sampler below IF + sBN at every ratio; logit "
             "adjustment has the largest mean at 100 and 200."
         ),
-        evidence=lambda: arm_means("output BN"),
+        evidence=lambda: arm_means(_settings())["output BN"],
         judge=alternatives_rank,
     ),
     Prediction(

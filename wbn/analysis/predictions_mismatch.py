@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from wbn.analysis.causes import runs_by_batch_size
 from wbn.analysis.claims import CLAIMS, EPOCH
 from wbn.analysis.intervals import intervals, paired_difference
 from wbn.analysis.predictions import Prediction
@@ -40,15 +41,9 @@ def pooling_changes() -> pd.DataFrame:
 
 def pooling_by_batch_size() -> pd.DataFrame:
     """The same for WLF+WBN in batches of 100, 200 and 500, in (ii) and (iii)."""
-    only = {"method": "wlf_wbn", "experiment": ["ii", "iii"], "batch_order": "reshuffle",
-            "loss_normalizer": "batch", "inference": ["batch_average", "pooled"]}  # fmt: skip
-    hundred = stored("evaluation", "batch_size", epoch=EPOCH, **only)
-    larger = stored("mechanism", "batch_size", **only)
-    last = larger.groupby("protocol").epoch.transform("max")
-    runs = pd.concat([hundred, larger[larger.epoch == last].assign(epoch=EPOCH)])
     return pd.concat(
-        _pooled_minus_average(networks).assign(batch_size=size)
-        for size, networks in runs.groupby("batch_size")
+        _pooled_minus_average(networks.assign(epoch=EPOCH)).assign(batch_size=size)
+        for size, networks in runs_by_batch_size().groupby("batch_size")
     )
 
 

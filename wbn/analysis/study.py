@@ -1,17 +1,17 @@
-"""The designed study of what the paper does not say: effects, leads, and Table 2 at each point."""
+"""The designed study of what the paper does not say: what its choices change, who is ahead."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
+from wbn.analysis.claims import EPOCH
 from wbn.analysis.design import effects, level_means, responses
 from wbn.analysis.intervals import intervals
-from wbn.analysis.rankings import ranking_probability
-from wbn.analysis.table_2 import among_single_runs
-from wbn.experiments.protocol import METHODS, Protocol
+from wbn.experiments.plan import stored
+from wbn.experiments.protocol import FAMILY, METHODS, Protocol
 
 # The factors of results/study/plan.toml, the reference reading first. An `output_norm` that is
 # "on" is the method's own, which a plan leaves out.
@@ -45,10 +45,13 @@ LABELS = {
     ("epoch", 10): "epoch 10",
     ("epoch", 30): "epoch 30",
 }
+LETTERS = dict(zip(METHODS, "abc", strict=True))  # the paper's, for narrow columns
+LOSSES = {"batch": "batch's Z", "dataset": "data set's Z"}
+OUTPUTS = {"on": "output BN", "none": "no output BN"}
+STATED = "batch_average"  # the inference that the paper states
 SUSPECTS = ("learning_rate", "loss_normalizer", "output_norm")
 PAIRS = tuple(itertools.combinations(SUSPECTS, 2))
 FITTED = (-2.0, 2.0)  # what a difference of fitted accuracies cannot exceed, in practice
-RANGE = 9 / 11  # the probability that one more run lies within the range of ten
 
 
 def design_points(protocols: Sequence[Protocol]) -> pd.DataFrame:
@@ -87,27 +90,28 @@ def choice_effects(table: pd.DataFrame, protocols: Sequence[Protocol], metric: s
     Returns
     -------
     pandas.DataFrame
-        A row for each experiment, method, factor and level, with mean, low, high, n and sd.
+        A row for each experiment, method, factor and level, with mean, low, high, n and sd, and
+        the change in words as `choice`.
     """
     points = design_points(protocols)
     changes = pd.concat(
         effects(points, response, LEVELS, PAIRS).assign(experiment=experiment, method=method)
         for (experiment, method), response in responses(table, protocols, metric).items()
     )
-    return intervals(changes, ["experiment", "method", "factor", "level"], "change", FITTED)
+    return _estimated(changes)
 
 
 def column_effects(
     table: pd.DataFrame, column: str, reference: object, metric: str
 ) -> pd.DataFrame:
-    """What other values of a column change on the same networks, averaged over the protocols.
+    """What other values of a column change for the same seeds, averaged over the other choices.
 
     Parameters
     ----------
     table
-        Rows of ``sweep`` of the design, at one epoch or with one kind of inference.
+        Rows of ``sweep`` in which each value of the column has the same other choices.
     column
-        "inference" or "epoch".
+        One that `LABELS` knows.
     reference
         Its value that the others are compared with.
     metric
@@ -123,75 +127,127 @@ def column_effects(
     long = changes.reset_index().melt(
         ["experiment", "method", "seed"], var_name="level", value_name="change"
     )
-    keys = ["experiment", "method", "factor", "level"]
-    return intervals(long.assign(factor=column), keys, "change", FITTED)
+    return _estimated(long.assign(factor=column))
+
+
+def _estimated(changes: pd.DataFrame) -> pd.DataFrame:
+    found = intervals(changes, ["experiment", "method", "factor", "level"], "change", FITTED)
+    keys = zip(found["factor"], found["level"], strict=True)
+    return found.assign(choice=[LABELS[key] for key in keys])
+
+
+def all_effects(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> pd.DataFrame:
+    """What each choice, each kind of inference and each epoch changes against the reference.
+
+    `choice_effects` of the factors and `column_effects` of what is read off the same networks,
+    at epoch `EPOCH` and with averages over mini-batches where these are not what changes.
+
+    Parameters
+    ----------
+    table
+        Rows of ``sweep`` of the design, with all kinds of inference and epochs.
+    protocols, metric
+        As in `choice_effects`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As `choice_effects`, in the order of `LABELS`, with `letter` and `panel`, method and
+        experiment as the paper writes them.
+    """
+    last, averages = table[table["epoch"] == EPOCH], table[table["inference"] == STATED]
+    found = pd.concat(
+        [
+            choice_effects(last[last["inference"] == STATED], protocols, metric),
+            column_effects(last, "inference", STATED, metric),
+            column_effects(averages, "epoch", EPOCH, metric),
+        ]
+    )
+    order = list(LABELS.values())
+    found = found.sort_values("choice", key=lambda choice: choice.map(order.index), kind="stable")
+    panel = "(" + found["experiment"] + ")"
+    return found.assign(letter=found["method"].map(LETTERS), panel=panel)
+
+
+def direct_effects(metric: str) -> pd.DataFrame:
+    """What choices change for WLF+WBN in the eight readings, every one of which was run.
+
+    The stores of the family and of the corrections, as far as `column_effects` can compare them:
+    ten seeds, at epoch `EPOCH`.
+    """
+    only = {"epoch": EPOCH, "method": "wlf_wbn", "seed": range(10), "scale": "paper"}
+    family = stored("family", *FAMILY[0], "correction", **only)
+    corrected = pd.concat([family, stored("corrections", "correction", **only)])
+    found = [column_effects(family, name, LEVELS[name][0], metric) for name in FAMILY[0]]
+    return pd.concat([*found, column_effects(corrected, "correction", "frequency", metric)])
+
+
+def direct_and_fraction(direct: pd.DataFrame, fraction: pd.DataFrame) -> pd.DataFrame:
+    """Mean changes of direct comparisons beside those that a fraction of a design gives.
+
+    Parameters
+    ----------
+    direct, fraction
+        Of `direct_effects` and `choice_effects`. What is in only one of them is left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each method and choice, and columns for the two, by experiment.
+    """
+    keys = ["method", "choice", "experiment"]
+    tables = {"direct": direct, "fraction": fraction}
+    means = {name: table.set_index(keys)["mean"] for name, table in tables.items()}
+    return pd.DataFrame(means).dropna().unstack("experiment")
 
 
 def leads(
-    table: pd.DataFrame,
-    protocols: Sequence[Protocol],
-    metric: str,
-    baseline: str,
-    factors: Sequence[str] = SUSPECTS,
+    table: pd.DataFrame, protocols: Sequence[Protocol], metric: str, baseline: str
 ) -> pd.DataFrame:
-    """How far WLF+WBN is ahead of another method, by the levels of some factors.
+    """How far WLF+WBN is ahead of another method, by the levels of `SUSPECTS`.
 
     The model of `choice_effects`, fitted to the paired differences.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each experiment and combination of the factors, with mean, low, high, n and sd.
+        A row for each experiment and combination of the factors, smallest learning rate first,
+        with mean, low, high, n and sd; `rate` and `setting` say the combination in words.
     """
     points, found = design_points(protocols), responses(table, protocols, metric)
     means = pd.concat(
-        level_means(points, found[experiment, "wlf_wbn"] - response, LEVELS, PAIRS, factors).assign(
-            experiment=experiment
-        )
+        level_means(
+            points, found[experiment, "wlf_wbn"] - response, LEVELS, PAIRS, SUSPECTS
+        ).assign(experiment=experiment)
         for (experiment, method), response in found.items()
         if method == baseline
     )
-    return intervals(means, ["experiment", *factors], "value", FITTED)
+    ahead = intervals(means, ["experiment", *SUSPECTS], "value", FITTED)
+    ahead = ahead.sort_values("learning_rate", kind="stable")
+    setting = ahead["loss_normalizer"].map(LOSSES) + "\n" + ahead["output_norm"].map(OUTPUTS)
+    return ahead.assign(rate="rate " + ahead["learning_rate"].astype(str), setting=setting)
 
 
-def table_2_at_points(table: pd.DataFrame, protocols: Sequence[Protocol]) -> pd.DataFrame:
-    r"""How well Table 2 and its ranking fit each point of the design.
+def count_leads(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> pd.DataFrame:
+    """In how many cells of `leads` WLF+WBN is clearly ahead of each other method, and behind.
 
     Parameters
     ----------
     table
-        Rows of ``sweep`` of the design, ten seeds.
-    protocols
-        Those of the design.
+        Rows of ``sweep`` of the design at one epoch, with one or more kinds of inference.
+    protocols, metric
+        As in `choice_effects`.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each point, kind of inference and epoch: the factors; `cells`, which of the 18
-        class accuracies of Table 2 lie within the range of the ten runs, as experiment, method and
-        metric; `inside`, how many they are; and `chance`, the probability :math:`\prod_e P_e`
-        that single runs show WLF+WBN ahead of both other methods in all three experiments.
+        A row for each inference and baseline: how often the 95 % interval is above zero
+        (`ahead`) and below (`behind`).
     """
-    rows = []
-    for point, runs in _runs_at_points(table, protocols):
-        for (inference, epoch), mine in runs.groupby(["inference", "epoch"], sort=False):
-            cells = among_single_runs(mine, RANGE)
-            cells = cells[cells.inside & (cells.metric != "accuracy_overall")]
-            inside = list(zip(cells.experiment, cells.method, cells.metric, strict=True))
-            chance = ranking_probability(
-                mine, ["wlf_wbn", ("lf_sbn", "wlf_sbn")], "accuracy_overall"
-            ).probability.prod()
-            found = {"inference": inference, "epoch": epoch, "cells": inside}
-            rows.append(point | found | {"inside": len(inside), "chance": chance})
-    return pd.DataFrame(rows)
-
-
-def _runs_at_points(
-    table: pd.DataFrame, protocols: Sequence[Protocol]
-) -> Iterator[tuple[dict, pd.DataFrame]]:
-    points = design_points(protocols)
-    for point in points.to_dict("records"):
-        runs = table[table.protocol.isin(point.pop("hashes"))]
-        if runs.method.nunique() != len(METHODS):
-            raise ValueError(f"the table lacks methods at the point {point}")
-        yield point, runs
+    counts = {}
+    for inference, runs in table.groupby("inference"):
+        for baseline in ("lf_sbn", "wlf_sbn"):
+            lead = leads(runs, protocols, metric, baseline)
+            counts[inference, baseline] = (lead["low"] > 0).sum(), (lead["high"] < 0).sum()
+    names = pd.MultiIndex.from_tuples(counts, names=["inference", "baseline"])
+    return pd.DataFrame(list(counts.values()), names, ["ahead", "behind"])

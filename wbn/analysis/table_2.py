@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from wbn.analysis.intervals import LEVEL, intervals, prediction_interval
+from wbn.analysis.intervals import LEVEL, intervals, paired_difference, prediction_interval
+from wbn.analysis.text import percent, written, written_table
+from wbn.experiments.data import load_split
+from wbn.experiments.protocol import METHODS
 
 METRICS = ("accuracy_minority", "accuracy_majority", "accuracy_overall")
 
@@ -98,13 +101,80 @@ def among_single_runs(table: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def audit(test_sizes: dict[str, tuple[int, int]]) -> pd.DataFrame:
-    """Overall accuracies that follow from the printed class accuracies, beside the printed ones.
+def cell_by_cell(table: pd.DataFrame) -> pd.DataFrame:
+    """Table 2 beside our runs at the last epoch, in print: `beside_paper` and `among_single_runs`.
 
     Parameters
     ----------
-    test_sizes
-        Minority and majority test images of each experiment.
+    table
+        Rows of ``run`` or ``sweep``, with one protocol for each experiment and method, and 39
+        seeds or more.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each of the 27 cells, named as in "(iii) c", with its class, the number of the
+        paper, whether that fits among single runs, our mean with its 95 % interval, and the
+        range of single runs.
+    """
+    keys = ["experiment", "method", "metric"]
+    runs = among_single_runs(table[table.epoch == table.epoch.max()])
+    cells = beside_paper(table).merge(
+        runs[[*keys, "low", "high", "inside"]], on=keys, suffixes=("", "_run")
+    )
+    letters = dict(zip(METHODS, "abc", strict=True))
+    ends = zip(cells.low_run, cells.high_run, strict=True)
+    return pd.DataFrame(
+        {
+            "cell": "(" + cells.experiment + ") " + cells.method.map(letters),
+            "class": cells.metric.str.removeprefix("accuracy_"),
+            "paper": cells.paper,
+            "fits": cells.inside.map({True: "yes", False: "no"}),
+            "ours": written(cells),
+            "single runs": [f"{percent(low)} to {percent(high)}" for low, high in ends],
+        }
+    ).set_index("cell")
+
+
+def fitting(table: pd.DataFrame) -> pd.DataFrame:
+    """How many of a method's six class accuracies in Table 2 fit among single runs.
+
+    Parameters
+    ----------
+    table
+        Rows of ``run`` or ``sweep``; those of each kind of inference and epoch are given to
+        :func:`among_single_runs`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each kind of inference and epoch, a column for each method.
+    """
+    counts = {}
+    for setting, runs in table.groupby(["inference", "epoch"]):
+        cells = among_single_runs(runs)
+        classes = cells[cells.metric != "accuracy_overall"]
+        counts[setting] = classes.groupby("method").inside.sum()
+    return pd.DataFrame(counts).T.rename_axis(["inference", "epoch"])
+
+
+def gains(table: pd.DataFrame, method: str, baseline: str) -> pd.DataFrame:
+    """`paired_difference` of two methods in points, in print, for the accuracies of Table 2.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each experiment, a column for each of `METRICS`.
+    """
+    rows = pd.concat(paired_difference(table, method, baseline, metric) for metric in METRICS)
+    return written_table(rows, "experiment", "metric", sign=True)
+
+
+def audit() -> pd.DataFrame:
+    """Overall accuracies that follow from the printed class accuracies, beside the printed ones.
+
+    An overall accuracy is the mean of two class accuracies, weighted with the sizes of the test
+    classes.
 
     Returns
     -------
@@ -114,13 +184,14 @@ def audit(test_sizes: dict[str, tuple[int, int]]) -> pd.DataFrame:
         `consistent`, whether a number in between is printed as the paper's.
     """
     rows = []
-    for (experiment, method), cells in TABLE_2.groupby(["experiment", "method"], sort=False):
-        *classes, overall = cells.paper
-        sizes = test_sizes[experiment]
-        ends = np.minimum([printed_range(printed) for printed in classes], 1.0)
-        low, high = sizes @ ends / sum(sizes)
-        lowest, highest = printed_range(overall)
-        key = {"experiment": experiment, "method": method, "paper": overall}
-        consistent = low <= highest and lowest <= high
-        rows.append(key | {"low": low, "high": high, "consistent": consistent})
+    for experiment, printed in _PRINTED.items():
+        split = load_split(experiment, seed=0)
+        share = (split.test_labels == split.minority).double().mean().item()
+        for method, (*classes, overall) in printed.items():
+            ends = np.minimum([printed_range(text) for text in classes], 1.0)
+            low, high = [share, 1 - share] @ ends
+            lowest, highest = printed_range(overall)
+            key = {"experiment": experiment, "method": method, "paper": overall}
+            consistent = low <= highest and lowest <= high
+            rows.append(key | {"low": low, "high": high, "consistent": consistent})
     return pd.DataFrame(rows)

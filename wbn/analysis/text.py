@@ -49,11 +49,47 @@ def written(table: pd.DataFrame, digits: int = 1, sign: bool = False) -> pd.Seri
 
 
 def in_percent(table: pd.DataFrame, digits: int = 1, sign: bool = False) -> pd.DataFrame:
-    """A table of fractions as `percent`.
+    """The fractions of a table as `percent`; columns of text and of counts stay as they are.
 
     Examples
     --------
     >>> in_percent(pd.DataFrame({"wlf_wbn": [0.4187, float("nan")]}))["wlf_wbn"].tolist()
     ['41.9', '']
     """
-    return table.map(lambda fraction: percent(fraction, digits, sign))
+    return table.apply(
+        lambda column: (
+            column.map(lambda fraction: percent(fraction, digits, sign))
+            if pd.api.types.is_float_dtype(column)
+            else column
+        )
+    )
+
+
+def written_table(
+    rows: pd.DataFrame, index: str | list[str], columns: str, digits: int = 1, sign: bool = False
+) -> pd.DataFrame:
+    """`written` as a table, each column's values in the order in which the rows have them.
+
+    Parameters
+    ----------
+    rows
+        With mean, low and high, and the columns that the next two parameters name.
+    index, columns
+        Which columns become the table's rows and columns; what has no row is empty.
+    digits, sign
+        As in `percent`.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"epoch": [20, 1], "mean": 0.5, "low": [0.25, 0.4], "high": 0.75})
+    >>> table = written_table(rows.assign(method="lf_sbn"), "method", "epoch", digits=0)
+    >>> table.loc["lf_sbn"].to_dict()
+    {20: '50 [25, 75]', 1: '50 [40, 75]'}
+    """
+
+    def place(level: pd.Index) -> pd.Index:
+        return pd.Index(pd.Index(rows[level.name].unique()).get_indexer(level))
+
+    text = rows.assign(text=written(rows, digits, sign))
+    table = text.pivot(index=index, columns=columns, values="text").fillna("")
+    return table.sort_index(key=place).sort_index(axis=1, key=place)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from wbn.experiments.draw import imbalanced, long_tail_counts
+from wbn.experiments.fetch import data_folder
 from wbn.weights import class_counts
-
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -47,33 +44,28 @@ class DataSet:
         return inputs.flatten(1).to(dtype) / self.largest
 
 
-def data_folder() -> Path:
-    """`WBN_DATA`, or data/ in the repository."""
-    return Path(os.environ.get("WBN_DATA") or REPOSITORY / "data")
-
-
 @cache
 def load_mnist(train: bool) -> tuple[Tensor, Tensor]:
-    """Images (uint8) and digits (int64) of MNIST, as fetched by `make data`."""
+    """Images (uint8) and digits (int64) of MNIST, as fetched by `wbn data`."""
     try:
         from torchvision import datasets
     except ImportError as error:
         raise ImportError(
-            "MNIST is read by torchvision, which is not installed: pip install 'wbn[experiments]'"
+            "MNIST is read by torchvision, which is not installed: "
+            "pip install 'weighted-batch-norm[experiments]'"
         ) from error
     try:
         dataset = datasets.MNIST(data_folder(), train=train)
     except RuntimeError as error:
         raise FileNotFoundError(
-            f"no MNIST in {data_folder()}: fetch it with `make data` or "
-            "`python data_scripts/fetch_mnist.py`, or point WBN_DATA to it"
+            f"no MNIST in {data_folder()}: fetch it with `wbn data`, or point WBN_DATA to it"
         ) from error
     return dataset.data, dataset.targets
 
 
 MNIST = DataSet(
     name="MNIST",
-    source="LeCun, Bottou, Bengio and Haffner (1998), fetched by `make data`",
+    source="LeCun, Bottou, Bengio and Haffner (1998), fetched by `wbn data`",
     shape=(28, 28),
     classes=10,
     largest=255,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from wbn.experiments.data import REPOSITORY
+from wbn.experiments.fetch import REPOSITORY
 from wbn.experiments.protocol import Protocol
 from wbn.experiments.sweep import OlderSources, sweep
 
@@ -70,6 +70,11 @@ def stored(name: str, *choices: str, **only: object) -> pd.DataFrame:
     >>> stored("family", "learning_rate", epoch=20, learning_rate=0.01).learning_rate.unique()
     array([0.01])
     """
+    if not RESULTS.is_dir():
+        raise FileNotFoundError(
+            f"there is no {RESULTS}: stored results come with a checkout of the repository, not "
+            "with the installed package"
+        )
     protocols, seeds = read_plan(RESULTS / name / "plan.toml")
     resolved = [protocol.resolved() for protocol in protocols]
     fields = pd.DataFrame(map(vars, resolved), [p.hash for p in resolved], dtype=object)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
+from wbn.experiments.fetch import require_data
 from wbn.experiments.origin import Unit, origin, source_hash
 from wbn.experiments.protocol import Protocol
 from wbn.experiments.store import Store
@@ -139,6 +140,7 @@ def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, objec
     if not units:
         return
     if executor is None:
+        require_data()
         with LocalProcesses(min(len(units), os.cpu_count() or 1)) as processes:
             yield from _outcomes(units, processes)
     elif isinstance(executor, concurrent.futures.Executor):

@@ -97,7 +97,7 @@ def mini_batch(x: Tensor, sample_weight: Tensor, minority: Tensor) -> Figure:
         (minority, MINORITY, "D", disc * area, "minority"),
     ):
         axis.scatter(
-            x[mask], height[mask.numpy()], s=size[mask], color=color, marker=marker, alpha=0.7,
+            x[mask], height[mask.numpy()], s=size[mask], color=color, marker=marker, alpha=0.8,
             linewidths=0, label=name,
         )  # fmt: skip
     for weight, style, name in ((None, "--", "BN's mean"), (sample_weight, "-", "WBN's mean")):

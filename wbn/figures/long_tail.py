@@ -79,12 +79,14 @@ def _by_ratio(
     grid = sns.catplot(
         table, kind="point", x="ratio", y="points", hue=hue, hue_order=list(looks),
         native_scale=True, log_scale=(True, False), palette=list(colors), markers=list(markers),
-        linestyles=list(lines), markersize=5, linewidth=1.5, dodge=0.4, **GIVEN, **facets,
+        linestyles=list(lines), markersize=5, linewidth=1.5, dodge=0.15, **GIVEN, **facets,
     )  # fmt: skip
     grid.refline(y=0, color=INK, linestyle="-", linewidth=1)
     ratios = list(LONG_TAILED.values())
     grid.set(xticks=ratios)
     grid.set_xticklabels(ratios)
+    for axis in grid.axes.flat:
+        axis.minorticks_off()
     return grid
 
 

@@ -164,11 +164,13 @@ def heat_map(table: pd.DataFrame, rows: str, columns: str, groups: str, limit: f
     limit
         Change at which the color is full, a fraction.
     """
-    names = table[groups].unique()
-    figure, axes = panels(0.8 + 0.27 * table[rows].nunique(), columns=len(names), sharey=True)
+    names, labels = table[groups].unique(), table[rows].unique()
+    figure, axes = panels(0.8 + 0.27 * len(labels), columns=len(names), sharey=True)
     for axis, name in zip(axes, names, strict=True):
         cells = table[table[groups] == name].set_index([rows, columns])
-        grid, low, high = (cells[end].unstack(sort=False) for end in ("mean", "low", "high"))
+        grid, low, high = (
+            cells[end].unstack(sort=False).reindex(labels) for end in ("mean", "low", "high")
+        )
         texts = grid.map(lambda change: percent(change, 0, sign=True))
         sns.heatmap(
             grid, ax=axis, cmap="PuOr", vmin=-limit, vmax=limit, cbar=False, linewidths=0.5,

@@ -21,7 +21,7 @@ def chances(fits: pd.DataFrame) -> Figure:
     Parameters
     ----------
     fits
-        Of `wbn.analysis.study.table_2_at_points`.
+        Of `wbn.analysis.fits.table_2_at_points`.
     """
     kinds = fits["inference"].str.replace("evaluation", "test").str.replace("_", " ")
     rows = fits.assign(percent=100 * fits["chance"], kind=kinds)

@@ -1,5 +1,6 @@
 """The sliders over beta and a class size before any script runs."""
 
+import json
 import math
 import re
 
@@ -96,9 +97,10 @@ def test_no_mark_leaves_its_axis(minority, power):
 
 def test_the_slider_has_the_class_size_it_starts_at():
     place = int(re.search(r'id="class-balanced-minority".*? value="(\d+)"', page(39))[1])
-    counts = re.search(r"counts = \[(.*?)\]", page(39))[1].split(", ")
-    assert counts[place] == "39"
-    assert counts[-1] == "5923"
+    settings = re.search(r'getElementById\("class-balanced"\), (.*)\);', page(39))[1]
+    counts = json.loads(settings)["counts"]
+    assert counts[place] == 39
+    assert counts[-1] == 5923
 
 
 def test_the_same_input_gives_the_same_bytes():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from string import Template
 from typing import NamedTuple
 
 import torch
@@ -54,47 +52,6 @@ KEYS = (  # for each row a title, then where, what and named how
     ("Batch", ((60, SQUARE, "total"), (125, HOLLOW, "raw total"), (215, TRIANGLE, "worth"))),
 )
 
-STYLE = Template("""\
-#$name > svg { height: 16.5rem }
-#$name .ink { fill: var(--pst-color-text-base, currentColor) }
-#$name .hollow { fill: none; stroke: var(--pst-color-text-base, currentColor); stroke-width: 2 }
-#$name [role="region"] { overflow-x: auto }
-""")
-
-SCRIPT = Template("""\
-  const [power, place] = figure.querySelectorAll("input");
-  const counts = $counts, shown = $shown;
-  const majority = $majority, others = $others;
-
-  function numbers(excess, minority) {
-    const raw = [majority, minority].map((n) => excess / Math.expm1(n * Math.log1p(excess)));
-    const scale = (majority + minority) / (majority * raw[0] + minority * raw[1]);
-    const [common, rare] = raw.map((weight) => scale * weight);
-    const total = others * common + rare;
-    return {
-      "majority-weight": common, "minority-weight": rare,
-      "majority-size": common * majority, "minority-size": rare * minority,
-      "total": total, "raw-total": total / scale,
-      "worth": total ** 2 / (others * common ** 2 + rare ** 2),
-    };
-  }
-
-  function show() {
-    const excess = -(10 ** -power.value), minority = counts[place.value];
-    const values = numbers(excess, minority), beta = (1 + excess).toFixed($powers);
-    for (const [name, [digits, low, high]] of Object.entries(shown)) {
-      find("b." + name).textContent = values[name].toFixed(digits);
-      const x = 100 * (Math.log10(values[name]) - low) / (high - low);
-      find(".mark." + name).setAttribute("x", `$${x}%`);
-    }
-    find(".beta").textContent = beta;
-    find(".minority-count").textContent = minority;
-    find(".verdict").textContent = values["raw-total"] < $least ? "refuses" : "accepts";
-    power.setAttribute("aria-valuetext", `beta $${beta}`);
-    place.setAttribute("aria-valuetext", `$${minority} minority samples`);
-  }
-  for (const input of [power, place]) input.addEventListener("input", show);""")
-
 
 def class_balanced_sliders(
     majority: int, minority: int, beta_power: float, batch_size: int, name: str = "class-balanced"
@@ -137,11 +94,9 @@ def class_balanced_sliders(
         f'min="0" max="{len(counts) - 1}" value="{place}" '
         f'aria-valuetext="{minority} minority samples"',
     )
-    shown = {key: [q.digits, *ENDS[q.row]] for key, q in QUANTITIES.items()}
     return page(
         name,
         {id: slider(id, *rest) for id, *rest in zip(ids, labels, ranges, strict=True)},
-        style=STYLE.substitute(name=name),
         picture=_picture(now),
         readout=_readout(now, beta, minority, batch_size),
         table=_table(majority, minority, batch_size),
@@ -149,14 +104,15 @@ def class_balanced_sliders(
         "with one minority sample: its total weight, that of raw weights, and how many samples it "
         "is worth. As β nears 1 the class sizes meet, the batch is worth few samples, and the "
         "raw total falls below 2, the dashed line.",
-        script=SCRIPT.substitute(
-            counts=json.dumps(counts),
-            shown=json.dumps(shown),
-            majority=majority,
-            others=batch_size - 1,
-            powers=POWERS,
-            least=LEAST,
-        ),
+        script="class_balanced.js",
+        settings={
+            "counts": counts,
+            "shown": {key: [q.digits, *ENDS[q.row]] for key, q in QUANTITIES.items()},
+            "majority": majority,
+            "others": batch_size - 1,
+            "powers": POWERS,
+            "least": LEAST,
+        },
     )
 
 
@@ -235,4 +191,5 @@ def _picture(values: dict[str, float]) -> str:
         "total weight, raw total weight and effective sample size of a batch. A dashed line on "
         "the last one stands at 2, the least total weight that the frequency correction accepts."
     )
-    return f'<svg role="img" aria-label="{summary}">\n{chr(10).join(parts)}\n</svg>'
+    start = f'<svg role="img" aria-label="{summary}" style="height: 16.5rem">'
+    return "\n".join([start, *parts, "</svg>"])

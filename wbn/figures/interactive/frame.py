@@ -2,54 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import math
+from importlib.resources import files
 from string import Template
 
 from IPython.display import HTML
 
-from wbn.figures.style import MAJORITY, MINORITY
+from wbn.figures.style import (
+    MAJORITY,
+    MAJORITY_IN_THE_DARK,
+    MINORITY,
+    MINORITY_IN_THE_DARK,
+)
 
-FRAME = Template("""\
-<figure id="$name">
-<style>
-#$name { margin: 0; --majority: $majority; --minority: $minority }
-html[data-theme="dark"] #$name { --majority: #56B4E9; --minority: #E69F00 }
-#$name > svg { display: block; width: 100%; height: 15rem; font-size: 0.85rem }
-#$name svg svg { overflow: visible }
-#$name text { fill: var(--pst-color-text-base, currentColor); text-anchor: middle }
-#$name text.key { text-anchor: start }
-#$name line { stroke: var(--pst-color-text-base, currentColor); stroke-width: 2 }
-#$name line.axis { stroke-width: 1 }
-#$name line.bn { stroke-dasharray: 5 4 }
-#$name .majority { fill: var(--majority); fill-opacity: 0.7 }
-#$name .minority { fill: var(--minority); fill-opacity: 0.7 }
-#$name :is(label, input, output) { display: block; width: 100% }
-#$name label { margin-top: 0.5rem }
-#$name input { height: 2.75rem; margin: 0; accent-color: var(--pst-color-primary, auto) }
-#$name :is(td, th) { padding: 0.3rem; white-space: normal; text-align: right }
-#$name figcaption { margin: 1rem 0; text-align: left }
-$style</style>
-$picture
-<div class="control" hidden>
-$controls
-</div>
-<output for="$inputs" aria-live="polite">$readout</output>
-<noscript><p>$needs JavaScript; the table below has other values.</p></noscript>
-<details><summary>As a table</summary>
-$table
-</details>
-<figcaption>$caption</figcaption>
-<script>
-(() => {
-  const figure = document.getElementById("$name");
-  const find = (selector) => figure.querySelector(selector);
-$script
-  find(".control").hidden = false;
-  show();
-})();
-</script>
-</figure>
-""")
+# A dark page has other colors than a light one, and the reader can turn from one to the other.
+COLORS = {
+    "majority-light": MAJORITY,
+    "minority-light": MINORITY,
+    "majority-dark": MAJORITY_IN_THE_DARK,
+    "minority-dark": MINORITY_IN_THE_DARK,
+}
 
 
 def diamond(radius: float) -> str:
@@ -73,7 +46,7 @@ def html_table(titles: list[str], rows: list[list[str]]) -> str:
     return f'<table class="table">\n<tr>{head}</tr>\n{body}\n</table>'
 
 
-def page(name: str, controls: dict[str, str], style: str = "", **parts: str) -> HTML:
+def page(name: str, controls: dict[str, str], script: str, settings: dict, **parts: str) -> HTML:
     """The frame, filled in.
 
     Parameters
@@ -82,20 +55,25 @@ def page(name: str, controls: dict[str, str], style: str = "", **parts: str) -> 
         The figure's id, different for each figure of a page.
     controls
         The sliders, by their ids.
-    style
-        Rules beyond the shared ones, each with its line break.
+    script
+        A file of this folder with one JavaScript function, of the figure and its settings.
+    settings
+        What the function needs to know, in terms of JSON.
     parts
-        picture, readout, table, caption and script, which defines ``show()``.
+        picture, readout, table and caption.
     """
+    folder = files(__package__)
+    frame = Template((folder / "frame.html").read_text(encoding="utf-8"))
     return HTML(
-        FRAME.substitute(
+        frame.substitute(
+            parts,
             name=name,
-            majority=MAJORITY,
-            minority=MINORITY,
+            colors="; ".join(f"--{use}: {color}" for use, color in COLORS.items()),
+            style=(folder / "frame.css").read_text(encoding="utf-8"),
             controls="\n".join(controls.values()),
             inputs=" ".join(controls),
             needs="The slider needs" if len(controls) == 1 else "The sliders need",
-            style=style,
-            **parts,
+            script=(folder / script).read_text(encoding="utf-8").rstrip(),
+            settings=json.dumps(settings),
         )
     )

@@ -19,7 +19,7 @@ LARGEST_WEIGHT = 200
 RADIUS = 2.2  # of a disc of weight 1, in pixels
 
 PICTURE = Template(f"""\
-<svg role="img" aria-label="$summary">
+<svg role="img" aria-label="$summary" style="height: 15rem">
 <circle class="majority" cx="8" cy="10" r="{2 * RADIUS}"/>
 <text class="key" x="18" y="15">majority</text>
 <svg x="108" y="10"><path class="minority" d="$diamond" transform="scale(2)"/></svg>
@@ -32,30 +32,6 @@ $ticks
 <line class="wbn" x1="$wbn" x2="$wbn" y1="44" y2="220"/>
 <text class="wbn" x="$wbn" y="236">WBN's mean</text>
 </svg>""")
-
-SCRIPT = Template("""\
-  const slider = find("input");
-  const diamonds = [...figure.querySelectorAll(".point.minority")];
-  const circles = [...figure.querySelectorAll(".point.majority")];
-  const sum = (points) => points.reduce((total, point) => total + Number(point.dataset.x), 0);
-
-  function show() {
-    const weight = Number(slider.value);
-    const total = circles.length + weight * diamonds.length;
-    const squares = circles.length + weight ** 2 * diamonds.length;
-    const mean = (sum(circles) + weight * sum(diamonds)) / total;
-    const place = `$${100 * (mean - $low) / ($high - $low)}%`;
-    for (const x of ["x1", "x2"]) find("line.wbn").setAttribute(x, place);
-    find("text.wbn").setAttribute("x", place);
-    for (const diamond of diamonds) {
-      diamond.setAttribute("transform", `scale($${Math.sqrt(weight)})`);
-    }
-    slider.setAttribute("aria-valuetext", `$${weight} times a majority sample`);
-    find(".weight").textContent = weight;
-    find(".mean").textContent = mean.toFixed(2);
-    find(".size").textContent = (total ** 2 / squares).toFixed(2);
-  }
-  slider.addEventListener("input", show);""")
 
 
 def minority_weight_slider(
@@ -103,7 +79,8 @@ def minority_weight_slider(
         table=_table(x, minority, sorted({1, 10, 50, 100, weight, LARGEST_WEIGHT})),
         caption="Each point has the area of its weight. The more a minority sample weighs, the "
         "nearer WBN's mean is to it, and the fewer samples the batch is worth.",
-        script=SCRIPT.substitute(low=low, high=high),
+        script="minority_weight.js",
+        settings={"low": low, "high": high},
     )
 
 

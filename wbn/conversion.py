@@ -1,5 +1,8 @@
 """Whole models turned to weighted batch normalization and back."""
 
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import parametrize
@@ -12,6 +15,8 @@ from wbn.layers import (
     WeightedBatchNorm3d,
 )
 
+Model = TypeVar("Model", bound=nn.Module)
+
 _WEIGHTED: dict[type, type] = {
     nn.BatchNorm1d: WeightedBatchNorm1d,
     nn.BatchNorm2d: WeightedBatchNorm2d,
@@ -20,7 +25,7 @@ _WEIGHTED: dict[type, type] = {
 _PLAIN = {weighted: plain for plain, weighted in _WEIGHTED.items()}
 
 
-def convert(model: nn.Module, correction: Correction = "frequency") -> nn.Module:
+def convert(model: Model, correction: Correction = "frequency") -> Model:
     """Turn every ``nn.BatchNorm1d/2d/3d`` of a model into its weighted counterpart.
 
     The layers change their class in place and stay the same objects otherwise: parameters
@@ -49,7 +54,7 @@ def convert(model: nn.Module, correction: Correction = "frequency") -> nn.Module
     Examples
     --------
     >>> from torch import nn
-    >>> from wbn.convert import convert
+    >>> from wbn.conversion import convert
     >>> convert(nn.Sequential(nn.Linear(4, 2, bias=False), nn.BatchNorm1d(2)))[1].correction
     'frequency'
     """
@@ -64,7 +69,7 @@ def convert(model: nn.Module, correction: Correction = "frequency") -> nn.Module
     return model
 
 
-def revert(model: nn.Module) -> nn.Module:
+def revert(model: Model) -> Model:
     """Turn every weighted layer of a model back into plain ``nn.BatchNorm1d/2d/3d``.
 
     The inverse of `convert`, for inference, fusing and export: outputs in eval mode are
@@ -88,7 +93,7 @@ def revert(model: nn.Module) -> nn.Module:
 
     Examples
     --------
-    >>> from wbn.convert import revert
+    >>> from wbn.conversion import revert
     >>> from wbn.layers import WeightedBatchNorm1d
     >>> type(revert(WeightedBatchNorm1d(2)))
     <class 'torch.nn.modules.batchnorm.BatchNorm1d'>
@@ -103,7 +108,7 @@ def revert(model: nn.Module) -> nn.Module:
     return model
 
 
-def _change_class(modules: dict[str, nn.Module], counterpart: dict[type, type]) -> list[nn.Module]:
+def _change_class(modules: Mapping[str, nn.Module], counterpart: dict[type, type]) -> list[Any]:
     # A parametrized module has a class of its own, derived from the original one.
     parametrized = {n: parametrize.is_parametrized(module) for n, module in modules.items()}
     classes = {

@@ -11,7 +11,7 @@ from torch.nn.utils import parametrize
 from torch.testing import assert_close
 
 from wbn.context import sample_weights
-from wbn.convert import convert, revert
+from wbn.conversion import convert, revert
 from wbn.layers import WeightedBatchNorm1d, WeightedBatchNorm2d, WeightedBatchNorm3d
 
 WEIGHTED = {

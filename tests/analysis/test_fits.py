@@ -1,0 +1,87 @@
+"""Table 2 against the study's points, on tables made up from its plan and on small ones."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wbn.analysis.fits import count_fits, plausible_cells, table_2_at_points
+from wbn.analysis.table_2 import METRICS, TABLE_2
+from wbn.experiments.plan import RESULTS, read_plan
+
+PROTOCOLS, _ = read_plan(RESULTS / "study" / "plan.toml")
+
+
+def table(score):
+    """A row for each protocol and seed, with the accuracies that `score` gives."""
+    rows = [
+        {"protocol": name, "experiment": p.experiment, "method": p.method, "seed": seed} | score(p)
+        for name, p in {protocol.hash: protocol for protocol in PROTOCOLS}.items()
+        for seed in range(10)
+    ]
+    return pd.DataFrame(rows).assign(inference="batch_average", evaluated_on="test", epoch=20)
+
+
+def printed(protocol):
+    """What Table 2 prints, in each run alike."""
+    mine = (TABLE_2.experiment == protocol.experiment) & (TABLE_2.method == protocol.method)
+    cells = TABLE_2[mine].set_index("metric").paper.astype(float) / 100
+    return {metric: cells[metric] for metric in METRICS}
+
+
+def test_runs_that_print_table_2_fit_it_and_rank_as_it_does():
+    found = table_2_at_points(table(printed), PROTOCOLS)
+    assert len(found) == 20
+    assert found.inside.eq(18).all()
+    assert found.cells.map(lambda cells: ("iii", "lf_sbn", "accuracy_minority") in cells).all()
+    assert found.chance.eq(1).all()
+    assert found[["numbers", "ranking", "both"]].all(axis=None)
+
+
+def test_runs_far_from_table_2_fit_nothing_and_tie():
+    found = table_2_at_points(table(lambda _: dict.fromkeys(METRICS, 0.5)), PROTOCOLS)
+    assert found.inside.eq(0).all()
+    assert np.allclose(found.chance, (1 / 3) ** 3)
+    assert not found[["numbers", "ranking", "both"]].any(axis=None)
+
+
+def test_numbers_may_fit_where_the_ranking_does_not():
+    def classes(protocol):
+        return printed(protocol) | {"accuracy_overall": 0.9}
+
+    found = table_2_at_points(table(classes), PROTOCOLS)
+    assert found[["numbers", "ranking", "both"]].drop_duplicates().values.tolist() == [
+        [True, False, False]
+    ]
+
+
+def test_a_point_without_a_method_is_named():
+    lacking = table(printed).query("method != 'wlf_wbn'")
+    with pytest.raises(ValueError, match=r"lacks methods at the point .*learning_rate"):
+        table_2_at_points(lacking, PROTOCOLS)
+
+
+FOUR, SEVEN = ("iii", "wlf_wbn", "accuracy_minority"), ("i", "lf_sbn", "accuracy_majority")
+FITS = pd.DataFrame(
+    {
+        "inference": ["pooled", "pooled", "batch_average"],
+        "cells": [[FOUR, SEVEN], [FOUR], []],
+        "inside": [2, 1, 0],
+        "numbers": [True, True, False],
+        "ranking": [True, False, False],
+        "both": [True, False, False],
+    }
+)
+
+
+def test_combinations_are_counted():
+    found = count_fits(FITS, "inference")
+    assert found.loc["pooled"].tolist() == [2, 1, 1, 2]
+    assert found.loc["batch_average"].tolist() == [0, 0, 0, 0]
+
+
+def test_cells_are_counted_and_those_never_plausible_are_zero():
+    found = plausible_cells(FITS)
+    assert found.shape == (9, 4)
+    assert found.loc[("iii", "WLF+WBN"), ("pooled", "minority")] == 2
+    assert found.loc[("i", "LF+sBN"), ("pooled", "majority")] == 1
+    assert found.to_numpy().sum() == 3

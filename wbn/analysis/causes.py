@@ -1,0 +1,100 @@
+"""Why WLF+WBN is behind: suspected causes taken away one at a time, and the probe of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import pandas as pd
+
+from wbn.analysis.claims import EPOCH
+from wbn.analysis.intervals import paired_difference
+from wbn.experiments.plan import stored
+from wbn.experiments.protocol import FAMILY, PROBES
+
+HARDER = ("ii", "iii")
+# Where runs with batches of each size are, and the epoch by which they have made as many steps.
+SIZES = {100: ("evaluation", EPOCH), 200: ("mechanism", 2 * EPOCH), 500: ("mechanism", 5 * EPOCH)}
+
+
+def ladder() -> dict[str, pd.DataFrame]:
+    """Gap in minority accuracy to WLF+sBN, in (ii) and (iii), with one cause less in each row.
+
+    All are compared with WLF+sBN in the same setting, after about as many steps as 20 epochs
+    with batches of 100; oversampling is compared with WLF+sBN in the reference reading.
+
+    Returns
+    -------
+    dict
+        For each intervention rows of `paired_difference`.
+    """
+    both = {"method": ("wlf_sbn", "wlf_wbn"), "experiment": HARDER}
+    store, epoch = SIZES[200]
+    larger = partial(stored, store, batch_size=200, epoch=epoch, inference="batch_average", **both)
+    batch, dataset = {"loss_normalizer": "batch"}, {"loss_normalizer": "dataset"}
+    reference = stored("family", epoch=EPOCH, **FAMILY[0], **both)
+    oversampling = stored("control", epoch=EPOCH, experiment=HARDER).assign(method="oversampling")
+    interventions = {
+        "reference": reference,
+        "pooled statistics": stored("evaluation", epoch=EPOCH, inference="pooled", **both),
+        "loss: data set": stored("family", epoch=EPOCH, **FAMILY[0] | dataset, **both),
+        "batches of 200": larger(batch_order="reshuffle", **batch),
+        "… loss: data set": larger(batch_order="reshuffle", **dataset),
+        "… stratified": larger(batch_order="stratified", **batch),
+        "… both": larger(batch_order="stratified", **dataset),
+    }
+    gaps = {label: minority_gap(runs) for label, runs in interventions.items()}
+    replicated = pd.concat([oversampling, reference])
+    return gaps | {"oversampling": minority_gap(replicated, "oversampling")}
+
+
+def minority_gap(runs: pd.DataFrame, method: str = "wlf_wbn") -> pd.DataFrame:
+    """`paired_difference` of the minority accuracy, a method minus WLF+sBN."""
+    return paired_difference(runs, method, "wlf_sbn", "accuracy_minority")
+
+
+def runs_by_batch_size() -> pd.DataFrame:
+    """Rows of WLF+WBN in batches of 100, 200 and 500, averages and pooled, after as many steps."""
+    only = {"method": "wlf_wbn", "experiment": HARDER, "batch_order": "reshuffle",
+            "loss_normalizer": "batch", "inference": ("batch_average", "pooled")}  # fmt: skip
+    return pd.concat(
+        stored(store, "batch_size", batch_size=size, epoch=epoch, **only)
+        for size, (store, epoch) in SIZES.items()
+    )
+
+
+def runs_by_layer() -> pd.DataFrame:
+    """Rows of the weighted loss in (ii) and (iii) with their `hidden_norm` and `output_norm`.
+
+    Weights in both normalizations, in one of them or in none, and no normalization at all; with
+    averages and, where something is normalized, pooled statistics.
+    """
+    only = {"epoch": EPOCH, "learning_rate": 1e-3, "method": ("wlf_sbn", "wlf_wbn"),
+            "experiment": HARDER, "inference": ("batch_average", "pooled")}  # fmt: skip
+    return pd.concat(
+        stored(name, "hidden_norm", "output_norm", **only) for name in ("arms", "evaluation")
+    )
+
+
+def taken_for_minority(runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Mean share of test images of either class taken for the minority, with either weight.
+
+    Parameters
+    ----------
+    runs
+        For each label rows of ``sweep`` of one protocol with the probes "minority_weight" and
+        "majority_weight", at one epoch.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each label; columns for the images and the weight that they carry.
+    """
+    table = pd.concat(runs, names=["setting"])
+    probes = table[table["inference"].isin(PROBES)]
+    images = {
+        "minority images": probes["accuracy_minority"],
+        "majority images": 1 - probes["accuracy_majority"],
+    }
+    means = probes.assign(**images).pivot_table(list(images), "setting", "inference")
+    return means.loc[list(runs), list(images)]

@@ -1,0 +1,106 @@
+"""How well Table 2 fits the points of the designed study: its numbers, and its ranking."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from wbn.analysis.rankings import ranking_probability
+from wbn.analysis.study import design_points
+from wbn.analysis.table_2 import among_single_runs
+from wbn.experiments.data import EXPERIMENTS
+from wbn.experiments.protocol import METHODS, Protocol
+
+RANGE = 9 / 11  # the probability that one more run lies within the range of ten
+PLAUSIBLE = 11  # of 18 cells: fewer has a chance below 1 % if each is inside with RANGE
+
+
+def table_2_at_points(table: pd.DataFrame, protocols: Sequence[Protocol]) -> pd.DataFrame:
+    r"""How well Table 2 and its ranking fit each point of the design.
+
+    Parameters
+    ----------
+    table
+        Rows of ``sweep`` of the design, ten seeds.
+    protocols
+        Those of the design.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each point, kind of inference and epoch: the factors; `cells`, which of the 18
+        class accuracies of Table 2 lie within the range of the ten runs, as experiment, method and
+        metric; `inside`, how many they are; and `chance`, the probability :math:`\prod_e P_e`
+        that single runs show WLF+WBN ahead of both other methods in all three experiments. The
+        `numbers` are plausible with `PLAUSIBLE` cells inside, the `ranking` is likely with a
+        chance above one half, and `both` may be.
+    """
+    rows = []
+    for point, runs in _runs_at_points(table, protocols):
+        for (inference, epoch), mine in runs.groupby(["inference", "epoch"], sort=False):
+            cells = among_single_runs(mine, RANGE)
+            cells = cells[cells.inside & (cells.metric != "accuracy_overall")]
+            inside = list(zip(cells.experiment, cells.method, cells.metric, strict=True))
+            chance = ranking_probability(
+                mine, ["wlf_wbn", ("lf_sbn", "wlf_sbn")], "accuracy_overall"
+            ).probability.prod()
+            found = {"inference": inference, "epoch": epoch, "cells": inside}
+            rows.append(point | found | {"inside": len(inside), "chance": chance})
+    fits = pd.DataFrame(rows)
+    numbers, ranking = fits["inside"] >= PLAUSIBLE, fits["chance"] > 0.5
+    return fits.assign(numbers=numbers, ranking=ranking, both=numbers & ranking)
+
+
+def count_fits(fits: pd.DataFrame, by: str) -> pd.DataFrame:
+    """How many combinations of point and epoch have the numbers, the ranking, and both.
+
+    Parameters
+    ----------
+    fits
+        Of `table_2_at_points`.
+    by
+        A column; each of its values is a row, with the `most cells` that any combination has
+        inside.
+    """
+    groups = fits.groupby(by)
+    counts = groups[["numbers", "ranking", "both"]].sum()
+    return counts.assign(**{"most cells": groups["inside"].max()})
+
+
+def plausible_cells(fits: pd.DataFrame) -> pd.DataFrame:
+    """In how many combinations of point and epoch each class accuracy of Table 2 is plausible.
+
+    Parameters
+    ----------
+    fits
+        Of `table_2_at_points`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each experiment and method by name, columns for inference and class.
+    """
+    columns = {}
+    for inference, mine in fits.groupby("inference"):
+        found = Counter(itertools.chain.from_iterable(mine["cells"]))
+        for name in ("majority", "minority"):
+            columns[inference, name] = {
+                (experiment, METHODS[method]): found[experiment, method, f"accuracy_{name}"]
+                for experiment, method in itertools.product(EXPERIMENTS, METHODS)
+            }
+    table = pd.DataFrame(columns).rename_axis(["experiment", "method"])
+    return table.rename_axis(["inference", "class"], axis="columns")
+
+
+def _runs_at_points(
+    table: pd.DataFrame, protocols: Sequence[Protocol]
+) -> Iterator[tuple[dict, pd.DataFrame]]:
+    points = design_points(protocols)
+    for point in points.to_dict("records"):
+        runs = table[table.protocol.isin(point.pop("hashes"))]
+        if runs.method.nunique() != len(METHODS):
+            raise ValueError(f"the table lacks methods at the point {point}")
+        yield point, runs

@@ -1,0 +1,47 @@
+"""Every public name of the method, as `wbn.<name>`."""
+
+from wbn.context import current_sample_weight, sample_weights
+from wbn.conversion import convert, revert
+from wbn.functional import weighted_batch_norm, weighted_moments
+from wbn.layers import (
+    WeightedBatchNorm,
+    WeightedBatchNorm1d,
+    WeightedBatchNorm2d,
+    WeightedBatchNorm3d,
+)
+from wbn.loss import WeightedCrossEntropyLoss, weighted_cross_entropy
+from wbn.population import population_statistics
+from wbn.weights import (
+    class_balanced,
+    class_counts,
+    effective_class_sizes,
+    effective_sample_size,
+    inverse_frequency,
+    per_sample,
+    rescale,
+    uniform,
+)
+
+__all__ = [
+    "WeightedBatchNorm",
+    "WeightedBatchNorm1d",
+    "WeightedBatchNorm2d",
+    "WeightedBatchNorm3d",
+    "WeightedCrossEntropyLoss",
+    "class_balanced",
+    "class_counts",
+    "convert",
+    "current_sample_weight",
+    "effective_class_sizes",
+    "effective_sample_size",
+    "inverse_frequency",
+    "per_sample",
+    "population_statistics",
+    "rescale",
+    "revert",
+    "sample_weights",
+    "uniform",
+    "weighted_batch_norm",
+    "weighted_cross_entropy",
+    "weighted_moments",
+]
