@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 import pandas as pd
 import psutil
@@ -28,7 +28,8 @@ from wbn.experiments import Protocol
 from wbn.experiments.sweep import sweep
 if __name__ == "__main__":
     protocols = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf_wbn")]
-    sweep(protocols, range(40), sys.argv[1], ThreadPoolExecutor(1), progress=False)
+    table = sweep(protocols, range(40), sys.argv[1], ThreadPoolExecutor(1), progress=False)
+    assert len(table) == 80
 """
 
 
@@ -104,8 +105,9 @@ def test_a_part_without_its_sidecar_is_not_trusted(copy, finished, here):
 
 
 def test_units_of_older_sources_are_reported_kept_and_refreshed_when_asked(copy, here):
-    path = sorted(copy.glob("*.json"))[0]
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"sources": "older"}))
+    unit, *_ = plan_units(PROTOCOLS, range(12))
+    store, path = Store(copy), copy / f"{unit.name}.json"
+    store.write(unit, store.read(unit), origin(1.0) | {"sources": "older"})
     before = contents(copy)
     with pytest.warns(OlderSources, match="1 of 4"):
         sweep(PROTOCOLS, range(12), copy, here, progress=False)
@@ -142,6 +144,59 @@ def test_a_failing_unit_does_not_stop_the_others(tmp_path, here):
     with pytest.raises(SweepError, match=rf"(?s)1 of 2 units failed.*{raw.hash}.*rescale"):
         sweep([raw, PROTOCOLS[0]], [0], tmp_path, here, progress=False)
     assert [p.name.split("_")[1] for p in tmp_path.glob("*.csv")] == ["lf"]
+
+
+class Elsewhere(Executor):
+    """An executor that answers each unit with what it is given, or raises it."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def submit(self, function, unit):
+        future = Future()
+        try:
+            future.set_result(self.answer(unit))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def test_rows_of_workers_with_other_sources_are_not_stored(tmp_path):
+    def run_elsewhere(unit):
+        table = run(unit.protocol, unit.seeds, progress=False)
+        return table, origin(1.0) | {"sources": "0ld0ld0ld0ld"}
+
+    with pytest.raises(SweepError, match=r"other source files \(0ld0ld0ld0ld.*restart the workers"):
+        sweep(PROTOCOLS[:1], [0], tmp_path, Elsewhere(run_elsewhere), progress=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cause_that_strikes_many_units_is_told_once(tmp_path):
+    def lost(unit):
+        raise ConnectionError("the scheduler is gone")
+
+    with pytest.raises(SweepError) as failed:
+        sweep(PROTOCOLS, range(90), tmp_path, Elsewhere(lost), progress=False)
+    message = str(failed.value)
+    assert message.startswith("18 of 18 units failed")
+    assert message.count("the scheduler is gone") == 1
+    assert "and 15 more" in message
+
+
+def test_a_killed_local_worker_is_replaced_and_nothing_is_lost(tmp_path, here):
+    me = psutil.Process()
+    before = set(me.children())
+    with ThreadPoolExecutor(1) as thread:
+        job = thread.submit(sweep, PROTOCOLS, range(60), tmp_path / "killed", progress=False)
+        while not list(tmp_path.glob("killed/*.json")):
+            assert not job.done()
+        for child in set(me.children()) - before:
+            if "spawn_main" in " ".join(child.cmdline()):
+                child.kill()
+                break
+        table = job.result()
+    expected = sweep(PROTOCOLS, range(60), tmp_path / "whole", here, progress=False)
+    pd.testing.assert_frame_equal(table, expected, check_exact=True)
 
 
 @pytest.fixture
@@ -239,6 +294,10 @@ def test_agreement_is_close_early_and_statistical_later():
     assert agreement(table, table[table.seed > 0]) == "disagrees"
     assert agreement(table, moved(1, float("nan"))) == "disagrees"
     assert agreement(table, moved(10, float("nan"))) == "disagrees"
+    losses = table.assign(train_loss=0.3, nll=0.4)
+    assert agreement(losses, losses.assign(train_loss=0.8)) == "disagrees"
+    assert agreement(losses, losses.assign(nll=0.9)) == "disagrees"
+    assert agreement(losses, losses.assign(nll=0.401)) == "agrees"
     later = table[table.epoch == 10]
     one = later[later.seed == 0]
     assert agreement(one, one.assign(accuracy_minority=0.5)) == "undecided"

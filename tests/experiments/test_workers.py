@@ -1,0 +1,57 @@
+"""Local processes that answer, raise, die and are replaced."""
+
+import os
+import signal
+
+import pytest
+
+from wbn.experiments.workers import ATTEMPTS, LocalProcesses, WorkerDied
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with LocalProcesses(2) as processes:
+        yield processes
+
+
+def test_answers_and_errors_come_back(processes):
+    assert processes.submit(int, "12").result() == 12
+    with pytest.raises(ValueError, match="invalid literal"):
+        processes.submit(int, "twelve").result()
+
+
+def test_calls_run_elsewhere_and_side_by_side(processes):
+    pids = {processes.submit(os.getpid).result() for _ in range(8)}
+    assert os.getpid() not in pids
+    assert 1 <= len(pids) <= 2
+
+
+def test_a_call_that_ends_its_process_fails_with_the_cause_and_the_others_do_not(processes):
+    others = [processes.submit(int, "1") for _ in range(4)]
+    deadly = processes.submit(signal.raise_signal, signal.SIGKILL)
+    others += [processes.submit(int, "1") for _ in range(4)]
+    with pytest.raises(WorkerDied, match=", ".join(["killed by SIGKILL"] * ATTEMPTS)):
+        deadly.result()
+    assert [other.result() for other in others] == [1] * 8
+
+
+def test_a_call_whose_process_dies_once_is_tried_again(processes, tmp_path):
+    mark = tmp_path / "was here"
+    code = f"import os, pathlib\np = pathlib.Path({str(mark)!r})\n" + (
+        "if not p.exists():\n    p.touch()\n    os._exit(1)"
+    )
+    assert processes.submit(exec, code).result() is None
+    assert mark.exists()
+
+
+def test_what_cannot_be_sent_is_told(processes):
+    with pytest.raises(RuntimeError, match="cannot send <function"):
+        processes.submit(eval, "lambda: 1").result()
+
+
+def test_leaving_ends_the_processes_whatever_they_do():
+    with LocalProcesses(1) as processes:
+        processes.submit(int, "1").result()
+        processes.submit(exec, "while True: pass")
+        (process,) = processes.processes
+    assert not process.is_alive()
