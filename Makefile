@@ -9,6 +9,7 @@ BIN := .venv/bin
 NOTEBOOKS := $(sort $(wildcard book/*.ipynb))
 EXTRAS := experiments,book,test,cluster
 METHOD := $(filter-out wbn/__%.py wbn/api.py wbn/cli.py,$(wildcard wbn/*.py))
+SOAK := $(addprefix tests/experiments/test_,store_under_attack.py fuzzed_plans.py workers.py sweep.py)
 PLATFORM := $(shell uname -sm)
 
 PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
@@ -18,7 +19,7 @@ PIP_PROGRESS = 2>&1 | tee -a .venv/install.log | awk '/^(Collecting|Processing) 
 
 export TQDM_DISABLE := 1
 
-.PHONY: help book test env data lint unit test-oldest notebooks run-notebooks html browser serve bench reproduce lock clean
+.PHONY: help book test env data lint unit soak test-oldest notebooks run-notebooks html browser serve bench reproduce lock clean
 
 # Notebooks run in the folder $(1), one after the other, with a line of progress each.
 define execute
@@ -99,6 +100,9 @@ unit: env data ## run the unit tests and doctests, with coverage of the method
 	@echo "Unit tests and doctests ..."
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --ignore=tests/book \
 		--cov --cov-report=term:skip-covered --cov-fail-under=98
+
+soak: env data ## attack store, plans, sidecars and workers for long, and print what was tried and survived
+	@WBN_SOAK=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s -p no:cacheprovider $(SOAK)
 
 test-oldest: ## run the method's tests with the oldest PyTorch and NumPy that pyproject.toml allows
 	@echo "Installing the oldest versions in _build/oldest ..."
