@@ -30,8 +30,8 @@ from wbn.experiments.training import THREADS
 SOURCES = (
     "checks", "context", "core", "functional", "layers", "loss", "weights",
     "experiments/block", "experiments/convolution", "experiments/data", "experiments/draw",
-    "experiments/evaluation", "experiments/network", "experiments/probe", "experiments/protocol",
-    "experiments/rows", "experiments/training",
+    "experiments/evaluation", "experiments/fetch", "experiments/network", "experiments/probe",
+    "experiments/protocol", "experiments/rows", "experiments/training",
 )  # fmt: skip
 UNIT_NAME = re.compile(r"\w+_[0-9a-f]{12}_\d+(-\d+(-[0-9a-f]{6})?)?")
 ABANDONED = 3600  # seconds after which a temporary file, which lives milliseconds, has no owner
