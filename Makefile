@@ -101,7 +101,7 @@ unit: env data ## run the unit tests and doctests, with coverage of the method
 		--cov --cov-report=term:skip-covered --cov-fail-under=98
 
 # Without the tests that torch.compile makes one graph: that needs a PyTorch that can trace context
-# variables (2.14 can, 2.12 can't). Older ones break the graph there.
+# variables (2.14 can, 2.10 and 2.5 can't). Older ones break the graph there.
 test-oldest: ## run the method's tests with the oldest PyTorch and NumPy that pyproject.toml allows
 	@echo "Installing the oldest versions in _build/oldest ..."
 	@$(PYTHON) -m venv _build/oldest && _build/oldest/bin/python -m pip install -q --progress-bar off \
