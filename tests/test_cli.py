@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import pandas as pd
 import psutil
@@ -159,13 +160,17 @@ def test_interrupt_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # not so in `make &`
         ) as job,
     ):
-        while not (worker := a_worker_that_imports(job.pid)):
-            assert job.poll() is None
-        worker.send_signal(signal.SIGINT)  # workers leave Ctrl-C to their parent from the start
-        while not list(store.glob("*.csv")):
-            assert job.poll() is None
-        os.killpg(job.pid, signal.SIGINT)
-        job.wait(timeout=60)
+        try:
+            while not (worker := a_worker_that_imports(job.pid)):
+                assert job.poll() is None
+            worker.send_signal(signal.SIGINT)  # workers leave Ctrl-C to their parent at all times
+            while not list(store.glob("*.csv")):
+                assert job.poll() is None
+            os.killpg(job.pid, signal.SIGINT)
+            job.wait(timeout=60)
+        finally:  # a sweep that goes on would be waited for
+            with suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)
     assert job.returncode == 130
     assert "resumes" in errors.read_text()
     assert "Traceback" not in errors.read_text()
@@ -175,8 +180,9 @@ def test_interrupt_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
 def a_worker_that_imports(parent):
     """A process of the pool that is still on its way to its first unit, None if there is none."""
     for process in psutil.Process(parent).children():
-        if "spawn_main" in " ".join(process.cmdline()) and process.cpu_times().user > 0.3:
-            return process
+        with suppress(psutil.NoSuchProcess):  # it may end between two looks
+            if "spawn_main" in " ".join(process.cmdline()) and process.cpu_times().user > 0.3:
+                return process
     return None
 
 

@@ -20,8 +20,8 @@ from wbn.experiments.training import THREADS
 SOURCES = (
     "checks", "context", "core", "functional", "layers", "loss", "weights",
     "experiments/block", "experiments/convolution", "experiments/data", "experiments/draw",
-    "experiments/evaluation", "experiments/network", "experiments/probe", "experiments/protocol",
-    "experiments/rows", "experiments/training",
+    "experiments/evaluation", "experiments/fetch", "experiments/network", "experiments/probe",
+    "experiments/protocol", "experiments/rows", "experiments/training",
 )  # fmt: skip
 
 
