@@ -6,6 +6,8 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from unittest import mock
 
@@ -25,6 +27,16 @@ UNITS = [
     for method in ("lf_sbn", "wlf_wbn")
 ]
 CALLS = ("replace", "unlink", "fsync", "chmod", "write", "open", "close")
+
+
+TRIED = Counter()  # what was tried, for the figures that `make soak` prints
+
+
+@pytest.fixture(scope="module", autouse=True)
+def figures():
+    yield
+    for what, number in TRIED.items():
+        print(f"\n{what}: {number:,} tried")
 
 
 def version(unit, number):
@@ -67,7 +79,8 @@ def test_readers_beside_two_refreshing_writers_always_see_a_whole_unit(tmp_path)
     assert [writer.wait() for writer in writers] == [0, 0]
     assert seen <= {0, 1, 2, 3}
     assert len(seen) > 1
-    print(f"readers beside writers: {2 * turns} writes, {reads} reads, all whole")
+    TRIED["reads beside two refreshing writers"] = reads
+    TRIED["writes beside another writer and a reader"] = 2 * turns
 
 
 class Killed(BaseException):
@@ -75,7 +88,7 @@ class Killed(BaseException):
 
 
 def crashing(at):
-    """Patches under which the `at`-th call to the system ends the process, and their counter."""
+    """Patches under which the `at`-th call to the system ends the process."""
     made = []
 
     def patch(name):
@@ -91,24 +104,20 @@ def crashing(at):
 
         return mock.patch.object(os, name, call)
 
-    return [patch(name) for name in CALLS], made
+    return [patch(name) for name in CALLS]
 
 
 def write_until(store, unit, number, at):
-    """Write, ended at a call; whether it got through, and how many calls it made."""
-    patches, made = crashing(at)
-    done = True
-    with pytest.MonkeyPatch.context():
+    """Write, ended at a call; whether it got through."""
+    patches, done = crashing(at), True
+    with ExitStack() as stack:
         for patch in patches:
-            patch.start()
+            stack.enter_context(patch)
         try:
             store.write(unit, version(unit, number), origin(1))
         except Killed:
             done = False
-        finally:
-            for patch in patches:
-                patch.stop()
-    return done, len(made)
+    return done
 
 
 @pytest.mark.parametrize("before", [None, 1])
@@ -120,14 +129,14 @@ def test_a_crash_at_every_call_leaves_the_old_or_the_new_unit_or_none(tmp_path, 
         store.prepare()
         if before is not None:
             store.write(UNITS[0], version(UNITS[0], before), origin(1))
-        done, _ = write_until(store, UNITS[0], 2, at)
+        done = write_until(store, UNITS[0], 2, at)
         with warnings.catch_warnings():
             warnings.simplefilter("error", DamagedPart)
             assert stored(store, UNITS[0]) in {before, 2, None}
         store.write(UNITS[0], version(UNITS[0], 3), origin(1))
         assert stored(store, UNITS[0]) == 3
     assert at > 5
-    print(f"crashes at every call of a write: {at - 1} tried, {at - 1} survived")
+    TRIED["crashes, one at every call of a write"] += at - 1
 
 
 def test_the_folder_is_synced_after_the_last_rename(tmp_path):
@@ -164,7 +173,8 @@ class TwoClients(RuleBasedStateMachine):
 
     @rule(client=clients, unit=units, number=numbers, at=st.integers(1, 25))
     def kill_while_writing(self, client, unit, number, at):
-        done, _ = write_until(self.clients[client], unit, number, at)
+        done = write_until(self.clients[client], unit, number, at)
+        TRIED["kills of one of two clients"] += not done
         self.allowed[unit] = {number} if done else self.allowed[unit] | {number, None}
 
     @rule(client=clients, unit=units)
@@ -184,11 +194,11 @@ class TwoClients(RuleBasedStateMachine):
         path = Path(self.folder.name) / f"{unit.name}.{suffix}"
         if path.exists():
             path.write_bytes(path.read_bytes()[:keep])
-            found = []
             with warnings.catch_warnings(record=True):
                 warnings.simplefilter("always")
                 found = stored(self.clients[0], unit)
             assert found is None
+            TRIED["damaged files between two clients"] += 1
             self.allowed[unit] = {None}
 
     @invariant()
@@ -234,3 +244,4 @@ def test_a_mutated_sidecar_is_refused_or_tells_the_same(data):
             warnings.simplefilter("always")
             found = store.find(unit)
         assert found is None or found[0] == original
+        TRIED["mutated sidecars"] += 1

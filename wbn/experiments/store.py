@@ -30,6 +30,11 @@ except ImportError:  # Windows: one writer at a time, please
 
 T = TypeVar("T")
 UNIT_NAME = re.compile(r"\w+_[0-9a-f]{12}_\d+(-\d+(-[0-9a-f]{6})?)?")
+# What the sidecars of stores that were written before there were seals have.
+UNSEALED = {
+    "protocol", "hash", "seeds", "rows", "seconds", "date", "versions", "sources", "cpu", "threads",
+    "checksum",
+}  # fmt: skip
 ABANDONED = 3600  # seconds after which a temporary file, which lives milliseconds, has no owner
 
 
@@ -202,13 +207,14 @@ def _parsed(name: str, content: bytes) -> tuple[Unit, dict]:
         sidecar = json.loads(content)
         seeds, seconds = sidecar["seeds"], sidecar["seconds"]
         unit = Unit(Protocol.from_dict(sidecar["protocol"]), tuple(seeds))
-        complete = {"hash", "rows", "sources", "checksum"} <= sidecar.keys()
-        sealed = sidecar.get("seal") in (None, _seal(sidecar))  # older stores have none
+        sealed = (
+            sidecar["seal"] == _seal(sidecar) if "seal" in sidecar else set(sidecar) == UNSEALED
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"its sidecar cannot be read: {error!r:.200}") from error
     whole = seeds and all(type(seed) is int and seed >= 0 for seed in seeds)
-    if not (complete and whole and type(seconds) in (int, float) and math.isfinite(seconds)):
-        raise ValueError("its sidecar lacks entries or has wrong ones")
+    if not (whole and type(seconds) in (int, float) and math.isfinite(seconds)):
+        raise ValueError("its sidecar has wrong entries")
     if not sealed:
         raise ValueError("its sidecar is not as it was written")
     if unit.name != name or sidecar["hash"] != unit.protocol.hash:
