@@ -247,7 +247,7 @@ def test_only_verified_files_are_read(raw):
     processed.mkdir()
     for name in ("training.pt", "test.pt"):
         torch.save((torch.zeros(2, 28, 28), torch.zeros(2)), processed / name)
-    assert torch.equal(load_mnist.__wrapped__(False)[0], load_mnist(False)[0])
+    assert [len(tensor) for tensor in load_mnist.__wrapped__(False)] == [10_000, 10_000]
 
 
 def test_a_process_verifies_each_file_once(monkeypatch):
