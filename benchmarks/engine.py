@@ -24,7 +24,7 @@ from torchvision.transforms import ToTensor
 from wbn import WeightedBatchNorm1d, inverse_frequency, sample_weights, weighted_cross_entropy
 from wbn.experiments import Protocol, load_split
 from wbn.experiments.block import cut_batches
-from wbn.experiments.data import data_folder
+from wbn.experiments.fetch import data_folder
 from wbn.experiments.training import Trainer
 
 REPLICAS, STEPS = 16, 40

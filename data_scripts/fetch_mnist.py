@@ -1,13 +1,20 @@
 """Fetch MNIST and verify it: ``python data_scripts/fetch_mnist.py [--folder DIR]``.
 
-The same as ``wbn data``, for a Python with nothing installed: the package's module is run as a
-file, since importing the package would need torch.
+The same as ``wbn data``, for a Python with nothing installed.
 """
 
-import runpy
+import sys
 from pathlib import Path
+from types import ModuleType
 
-FETCH = Path(__file__).resolve().parents[1] / "wbn" / "experiments" / "fetch.py"
+ROOT = Path(__file__).resolve().parents[1]
+
+# The package's folders stand for the package, since its __init__.py would need torch.
+for name in ("wbn", "wbn.experiments"):
+    sys.modules[name] = ModuleType(name)
+    sys.modules[name].__path__ = [str(ROOT.joinpath(*name.split(".")))]
+
+from wbn.experiments.fetch import main  # noqa: E402
 
 if __name__ == "__main__":
-    runpy.run_path(str(FETCH), run_name="__main__")
+    sys.exit(main())

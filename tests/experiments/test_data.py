@@ -1,12 +1,18 @@
 """Splits against Table 1, and the independence of the random streams."""
 
+import hashlib
 import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
-from wbn.experiments import data
 from wbn.experiments.data import (
     ALL_EXPERIMENTS,
     MNIST,
@@ -16,6 +22,7 @@ from wbn.experiments.data import (
     load_split,
 )
 from wbn.experiments.draw import imbalanced, long_tail_counts, stream
+from wbn.experiments.fetch import data_folder
 from wbn.experiments.protocol import METHODS, Protocol
 from wbn.experiments.training import run
 
@@ -189,4 +196,131 @@ def test_missing_data_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setenv("WBN_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="wbn data"):
         load_mnist.__wrapped__(True)
-    assert data.data_folder() == tmp_path
+
+
+@pytest.fixture
+def raw(tmp_path, monkeypatch):
+    """MNIST's files in a folder of the test's own, as links, which it may replace."""
+    folder = tmp_path / "MNIST" / "raw"
+    folder.mkdir(parents=True)
+    for path in (data_folder() / "MNIST" / "raw").resolve().iterdir():
+        (folder / path.name).symlink_to(path)
+    monkeypatch.setenv("WBN_DATA", str(tmp_path))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "spoil"),
+    [
+        ("train-labels-idx1-ubyte", 8, lambda labels: bytes(9 - label for label in labels)),
+        ("t10k-labels-idx1-ubyte", 8, lambda labels: labels[1:] + labels[:1]),
+        ("t10k-images-idx3-ubyte", 16, lambda pixels: bytes(len(pixels))),
+        ("t10k-images-idx3-ubyte", 16, lambda pixels: pixels[:-1] + b"1"),
+    ],
+    ids=["flipped labels", "shifted labels", "zeroed images", "one pixel"],
+)
+def test_files_that_torchvision_would_take_are_refused_when_they_are_wrong(
+    raw, name, header, spoil
+):
+    content = (raw / name).read_bytes()
+    (raw / name).unlink()
+    (raw / name).write_bytes(content[:header] + spoil(content[header:]))
+    with pytest.raises(ValueError, match=rf"{name} is corrupted \({len(content)} .*`wbn data`"):
+        load_mnist.__wrapped__(name.startswith("train"))
+    load_mnist.__wrapped__(not name.startswith("train"))
+
+
+def test_what_is_loaded_is_what_torchvision_loads():
+    from torchvision import datasets
+
+    for train in (True, False):
+        theirs = datasets.MNIST(data_folder(), train=train)
+        images, digits = load_mnist(train)
+        assert torch.equal(images, theirs.data)
+        assert torch.equal(digits, theirs.targets)
+        assert (images.dtype, digits.dtype) == (torch.uint8, torch.int64)
+
+
+def test_only_verified_files_are_read(raw):
+    """Old versions of torchvision left processed files, which it still reads instead."""
+    processed = raw.parent / "processed"
+    processed.mkdir()
+    for name in ("training.pt", "test.pt"):
+        torch.save((torch.zeros(2, 28, 28), torch.zeros(2)), processed / name)
+    assert [len(tensor) for tensor in load_mnist.__wrapped__(False)] == [10_000, 10_000]
+
+
+def test_a_process_verifies_each_file_once(monkeypatch):
+    hashed, digest = [], hashlib.file_digest
+    monkeypatch.setattr(
+        hashlib, "file_digest", lambda file, kind: hashed.append(file.name) or digest(file, kind)
+    )
+    load_mnist.cache_clear()
+    for train in (True, False, True, False):
+        MNIST.load(train)
+    assert sorted(path.name for path in map(Path, hashed)) == sorted(MNIST.files)
+
+
+def test_an_ordinary_user_reads_from_a_folder_that_cannot_be_written():
+    """With a name that is not ASCII, in a process that knows nothing else."""
+    program = (
+        "import encodings.hex_codec, os, torchvision.datasets.mnist\n"
+        "from wbn.experiments import load_mnist\n"
+        "os.getuid() or os.setuid(65534)\n"
+        "print(tuple(load_mnist(False)[0].shape), os.access(os.environ['WBN_DATA'], os.W_OK))"
+    )
+    with tempfile.TemporaryDirectory(prefix="für alle Ω ") as folder:
+        raw = Path(folder) / "MNIST" / "raw"
+        raw.mkdir(parents=True)
+        for path in (data_folder() / "MNIST" / "raw").glob("t10k-*"):
+            shutil.copyfile(path, raw / path.name)
+        for path in (Path(folder), raw.parent, raw):
+            path.chmod(0o555)
+        variables = {"WBN_DATA": folder, "LC_ALL": "C", "PYTHONUTF8": "0"}
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+        )
+    assert (done.stdout, done.stderr) == ("(10000, 28, 28) False\n", "")
+
+
+def test_checksum_of_mnist_is_that_of_its_files_and_needs_none_of_them(tmp_path, monkeypatch):
+    raw = data_folder() / "MNIST" / "raw"
+    sums = subprocess.run(["sha256sum", *sorted(MNIST.files)], cwd=raw, capture_output=True)
+    monkeypatch.setenv("WBN_DATA", str(tmp_path))
+    assert replace(MNIST).checksum == hashlib.sha256(sums.stdout).hexdigest()
+
+
+def in_memory(inputs, labels, test_labels):
+    """A data set of given tensors."""
+    parts = {True: (inputs, labels), False: (inputs, test_labels)}
+    return DataSet("made", "here", tuple(inputs.shape[1:]), 3, 1.0, parts.__getitem__)
+
+
+def test_checksum_of_data_in_memory_tells_any_change():
+    inputs, labels, test = torch.rand(6, 4), torch.arange(6) % 3, torch.arange(6) // 2
+    same = [
+        in_memory(inputs, labels, test),
+        in_memory(inputs.clone(), labels.clone(), test),
+        in_memory(inputs.T.contiguous().T, labels, test),
+    ]
+    moved = inputs.clone()
+    moved[5, 3] += 1e-6
+    others = [
+        in_memory(moved, labels, test),
+        in_memory(inputs, 2 - labels, test),
+        in_memory(inputs, test, labels),
+        in_memory(inputs.view(6, 2, 2), labels, test),
+        in_memory(inputs.view(torch.int32), labels, test),
+    ]
+    assert len({data_set.checksum for data_set in same}) == 1
+    assert len({data_set.checksum for data_set in (same[0], *others)}) == 1 + len(others)
+
+
+def test_checksum_is_computed_once():
+    toy, calls = rows_of_numbers(classes=3), []
+    counted = replace(toy, load=lambda train: calls.append(train) or toy.load(train))
+    assert counted.checksum == counted.checksum == toy.checksum
+    assert calls == [True, False]

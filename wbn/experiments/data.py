@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 import torch
 from torch import Tensor
 
 from wbn.experiments.draw import imbalanced, long_tail_counts
-from wbn.experiments.fetch import data_folder
+from wbn.experiments.fetch import MNIST_FILES, File, require_data
 from wbn.weights import class_counts
 
 
@@ -30,6 +31,8 @@ class DataSet:
         What inputs are divided by, to lie between 0 and 1.
     load
         Inputs (N, \\*shape) and labels (N,) of the training set (True) or the test set (False).
+    files
+        Those that `load` reads, after it has verified them; none for data made in memory.
     """
 
     name: str
@@ -38,6 +41,28 @@ class DataSet:
     classes: int
     largest: float
     load: Callable[[bool], tuple[Tensor, Tensor]]
+    files: Mapping[str, File] = field(default_factory=dict, hash=False)
+
+    @cached_property
+    def checksum(self) -> str:
+        """SHA-256 of the data: of the lines that ``sha256sum *`` prints where their files are.
+
+        Of data without files, it is that of types, shapes and bytes of inputs and labels.
+
+        Examples
+        --------
+        >>> MNIST.checksum
+        '474311efcf1fd213e64768801dc6195673bffb8385179d6c55cd8748b9e2e8ca'
+        """
+        digest = hashlib.sha256()
+        if self.files:
+            for name, file in sorted(self.files.items()):
+                digest.update(f"{file.sha256}  {name}\n".encode())
+        else:
+            for tensor in (*self.load(True), *self.load(False)):
+                digest.update(f"{tensor.dtype} {tuple(tensor.shape)}\n".encode())
+                digest.update(tensor.numpy().tobytes())
+        return digest.hexdigest()
 
     def scaled(self, inputs: Tensor, dtype: torch.dtype) -> Tensor:
         """Inputs (N, \\*shape) as rows of numbers between 0 and 1, as networks take them."""
@@ -46,21 +71,22 @@ class DataSet:
 
 @cache
 def load_mnist(train: bool) -> tuple[Tensor, Tensor]:
-    """Images (uint8) and digits (int64) of MNIST, as fetched by `wbn data`."""
+    """Images (uint8) and digits (int64) of MNIST, as fetched by `wbn data`.
+
+    Each process verifies what it reads, when it reads it first.
+    """
     try:
-        from torchvision import datasets
+        # Not datasets.MNIST, which prefers what its old versions left beside these files.
+        from torchvision.datasets.mnist import read_image_file, read_label_file
     except ImportError as error:
         raise ImportError(
             "MNIST is read by torchvision, which is not installed: "
             "pip install 'weighted-batch-norm[experiments]'"
         ) from error
-    try:
-        dataset = datasets.MNIST(data_folder(), train=train)
-    except RuntimeError as error:
-        raise FileNotFoundError(
-            f"no MNIST in {data_folder()}: fetch it with `wbn data`, or point WBN_DATA to it"
-        ) from error
-    return dataset.data, dataset.targets
+    part = "train" if train else "t10k"
+    raw = require_data({name: MNIST_FILES[name] for name in MNIST_FILES if name.startswith(part)})
+    images, digits = raw / f"{part}-images-idx3-ubyte", raw / f"{part}-labels-idx1-ubyte"
+    return read_image_file(str(images)), read_label_file(str(digits))
 
 
 MNIST = DataSet(
@@ -70,6 +96,7 @@ MNIST = DataSet(
     classes=10,
     largest=255,
     load=load_mnist,
+    files=MNIST_FILES,
 )
 
 
