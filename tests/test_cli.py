@@ -64,7 +64,7 @@ def test_data_are_verified_where_they_are(tmp_path, monkeypatch):
 
 def test_missing_data_are_told_once_and_before_any_process_starts(plan, tmp_path, monkeypatch):
     monkeypatch.setenv("WBN_DATA", str(tmp_path / "nowhere"))
-    monkeypatch.setattr("wbn.experiments.sweep._local_processes", None)
+    monkeypatch.setattr("wbn.experiments.sweep.LocalProcesses", None)
     sweep = ["sweep", plan, "--out", tmp_path / "store"]
     reproduce = ["reproduce", "--seeds", 2, "--out", tmp_path / "store"]
     for command in (sweep, reproduce):

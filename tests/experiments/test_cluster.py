@@ -31,10 +31,11 @@ def test_cluster_gives_the_local_bits_also_when_a_worker_dies(client, tmp_path, 
     write, killed = store.Store.write, []
 
     def write_and_kill(self, *arguments):
-        write(self, *arguments)
+        table = write(self, *arguments)
         if not killed:
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
+        return table
 
     monkeypatch.setattr(store.Store, "write", write_and_kill)
     table = sweep(PROTOCOLS, range(30), tmp_path, client, progress=False)

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from wbn.experiments import Protocol
+from wbn.experiments.data import MNIST
 from wbn.experiments.origin import Unit, origin, source_hash
 from wbn.experiments.store import DamagedPart, Store
 from wbn.experiments.sweep import OlderSources, SweepError, plan_units, sweep
@@ -75,6 +76,7 @@ def test_parts_are_plain_and_sidecars_tell_their_origin(finished):
     sidecar = Store(finished[0]).provenance(unit)
     assert Protocol.from_dict(sidecar["protocol"]) == unit.protocol
     assert sidecar["sources"] == source_hash()
+    assert sidecar["data"] == MNIST.checksum
     wanted = {"seeds", "versions", "cpu", "threads", "date", "seconds", "checksum"}
     assert wanted <= sidecar.keys()
     assert {"python", "torch", "wbn"} == sidecar["versions"].keys()

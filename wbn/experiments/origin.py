@@ -21,7 +21,7 @@ SOURCES = (
     "checks", "context", "core", "functional", "layers", "loss", "weights",
     "experiments/block", "experiments/convolution", "experiments/data", "experiments/draw",
     "experiments/evaluation", "experiments/fetch", "experiments/network", "experiments/probe",
-    "experiments/protocol", "experiments/rows", "experiments/training",
+    "experiments/protocol", "experiments/rows", "experiments/sources", "experiments/training",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
+from wbn.experiments.data import ALL_EXPERIMENTS
 from wbn.experiments.fetch import require_data
 from wbn.experiments.origin import Unit, origin, source_hash
 from wbn.experiments.protocol import Protocol
@@ -159,4 +160,5 @@ def run_unit(unit: Unit) -> tuple[pd.DataFrame, dict]:
     """Rows of a unit and their `origin`, as the process that runs them sees it."""
     start = time.perf_counter()
     table = run(unit.protocol, unit.seeds, progress=False)
-    return table, origin(time.perf_counter() - start)
+    data_set = ALL_EXPERIMENTS[unit.protocol.experiment].data_set
+    return table, origin(time.perf_counter() - start) | {"data": data_set.checksum}

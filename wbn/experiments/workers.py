@@ -8,8 +8,9 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 
 ATTEMPTS = 3  # at a call whose process dies
@@ -35,10 +36,8 @@ class LocalProcesses(concurrent.futures.Executor):
         self.waiting: queue.SimpleQueue = queue.SimpleQueue()
         self.processes: set[multiprocessing.Process] = set()
         self.closed = threading.Event()
-        threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(number)]
-        with _interrupts_held_back():  # threads inherit it, and so do the processes they start
-            for thread in threads:
-                thread.start()
+        for _ in range(number):
+            threading.Thread(target=self._serve, daemon=True).start()
 
     def submit(self, function: Callable, /, *args: object) -> concurrent.futures.Future:
         """Have one of the processes call the function; everything must be picklable."""
@@ -84,7 +83,9 @@ class LocalProcesses(concurrent.futures.Executor):
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_answer, args=(theirs,), daemon=True)
-        process.start()
+        resource_tracker.ensure_running()  # which would let Ctrl-C through again
+        with _interrupts_held_back():  # the process inherits it, and imports undisturbed
+            process.start()
         theirs.close()  # so that ours ends when the process does
         self.processes.add(process)
         if self.closed.is_set():
@@ -92,16 +93,17 @@ class LocalProcesses(concurrent.futures.Executor):
         return process, ours
 
 
-class _interrupts_held_back:
-    """Ctrl-C waits meanwhile; threads and processes started here never see it."""
-
-    def __enter__(self) -> None:
-        if hasattr(signal, "pthread_sigmask"):  # not on Windows
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-
-    def __exit__(self, *error: object) -> None:
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Let Ctrl-C wait meanwhile, in this thread and for good in processes that start here."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _cause(exitcode: int | None) -> str:
