@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wbn.experiments import Protocol
-    from wbn.experiments.store import Unit
+    from wbn.experiments.origin import Unit
 
 app = typer.Typer(
     no_args_is_help=True,
