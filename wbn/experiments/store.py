@@ -31,7 +31,7 @@ SOURCES = (
     "checks", "context", "core", "functional", "layers", "loss", "weights",
     "experiments/block", "experiments/convolution", "experiments/data", "experiments/draw",
     "experiments/evaluation", "experiments/network", "experiments/probe", "experiments/protocol",
-    "experiments/rows", "experiments/training",
+    "experiments/rows", "experiments/training", "experiments/values",
 )  # fmt: skip
 UNIT_NAME = re.compile(r"\w+_[0-9a-f]{12}_\d+(-\d+(-[0-9a-f]{6})?)?")
 ABANDONED = 3600  # seconds after which a temporary file, which lives milliseconds, has no owner
