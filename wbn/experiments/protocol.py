@@ -10,7 +10,7 @@ from typing import get_args
 
 from wbn.checks import Correction
 from wbn.experiments.data import ALL_EXPERIMENTS
-from wbn.experiments.values import ListOf, Number, OneOf, Whole, refuse, refuse_unknown
+from wbn.experiments.values import Kind, ListOf, Number, OneOf, Whole, refuse, refuse_unknown
 from wbn.weights import SCHEMES, Scale
 
 METHODS = {"lf_sbn": "LF+sBN", "wlf_sbn": "WLF+sBN", "wlf_wbn": "WLF+WBN"}
@@ -36,7 +36,7 @@ POSITIVE, NOT_NEGATIVE = Number("(", 0, LARGEST, "]"), Number("[", 0, LARGEST, "
 FRACTION = Number("[", 0, 1, ")")
 
 # What each field takes; None as well where it is the default.
-ALLOWED = {
+ALLOWED: dict[str, Kind] = {
     "experiment": OneOf(ALL_EXPERIMENTS),
     "method": OneOf(METHODS),
     "network": OneOf(("mlp", "conv")),

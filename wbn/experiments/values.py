@@ -133,3 +133,6 @@ class ListOf:
             refuse(name, value, f"give a list of {self.length} values")
         entry = f"an entry of {name}"
         return tuple(self.kind.take(entry, given) for given in value)
+
+
+Kind = Whole | Number | OneOf | ListOf
