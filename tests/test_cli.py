@@ -254,19 +254,21 @@ DAMAGE = {
 }
 
 
+@pytest.mark.filterwarnings("default")  # they are shown to a user
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_store_with_damaged_or_foreign_files_is_shown_without_a_traceback(tmp_path, damage):
+def test_a_store_with_damaged_or_foreign_files_is_told_in_lines(tmp_path, damage):
     for folder in (tmp_path / "family", tmp_path / "corrections"):
         folder.mkdir()
         DAMAGE[damage](folder / f"{UNIT}.json")
         (folder / "notes.json").write_text("{")
         (folder / f"{UNIT}.csv").write_bytes(b"\xff")
     for command in (["show", tmp_path / "family"], ["claims", tmp_path]):
-        shown = wbn_process(*command)
-        assert shown.returncode in (0, 1)
-        assert "Traceback" not in shown.stderr
-        assert f"{tmp_path}" in shown.stdout + shown.stderr
-        assert all(len(line) > 20 for line in shown.stderr.splitlines())  # no lines of source code
+        shown = wbn(*command)
+        assert shown.exit_code in (0, 1)
+        assert shown.exception is None or isinstance(shown.exception, SystemExit)
+        told = shown.output.splitlines()
+        assert told
+        assert all(line.startswith(("Warning: ", "Failed: ", f"{tmp_path}")) for line in told)
 
 
 def wbn_process(*arguments, **environment):
@@ -308,12 +310,11 @@ def test_an_interrupt_at_any_moment_is_told_in_a_line(command):
             time.sleep(press * 0.2)  # seconds, of one to three that the imports take
             job.send_signal(signal.SIGINT)
             _, errors = job.communicate(timeout=60)
-        assert (
-            (job.returncode, errors) == (130, "Interrupted.\n")
-            or "Invalid value" in errors
-            or (job.returncode == 0 and not errors)
-        )
-        assert "Traceback" not in errors
+        if job.returncode == 130:
+            assert errors == "Interrupted.\n"
+        else:  # it was done before
+            assert job.returncode == (2 if command[0] == "sweep" else 0)
+            assert "Traceback" not in errors
 
 
 NO_UTF_8 = {"LC_ALL": "C", "PYTHONUTF8": "0"}
@@ -336,11 +337,8 @@ def test_without_utf_8_plans_are_read_and_stores_written_and_shown(tmp_path):
     assert "TOML" in refused.stderr
 
 
-@pytest.mark.parametrize("encoding", [NO_UTF_8, {"PYTHONIOENCODING": "ascii"}], ids=["C", "ascii"])
-def test_what_a_terminal_cannot_show_is_replaced(tmp_path, encoding):
-    (folder := tmp_path / "é β").mkdir()
-    assert wbn_process("show", folder, **encoding).stdout.isascii()
-    for command in (["--help"], ["weights", "5923,45"], ["claims", RESULTS]):
-        shown = wbn_process(*command, **encoding)
+def test_what_a_terminal_cannot_show_is_replaced():
+    for command in (["--help"], ["claims", RESULTS]):
+        shown = wbn_process(*command, **NO_UTF_8)
         assert (shown.returncode, shown.stderr) == (0, "")
         assert shown.stdout.isascii()
