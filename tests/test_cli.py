@@ -5,7 +5,9 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
+from pathlib import Path
 
 import pandas as pd
 import psutil
@@ -13,8 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 from wbn import __version__
+from wbn.__main__ import main
 from wbn.cli import app
 
+RESULTS = Path(__file__).parents[1] / "results"
 PLAN = """
 seeds = 12
 [[grid]]
@@ -88,18 +92,62 @@ def test_weights_prints_the_weights_of_table_1():
     [
         (["weights", "5923;45"], "as in 5923,45"),
         (["weights", "5923,0"], "class 1"),
+        (["weights", "99999999999999999999999,1"], "at most 15 digits"),
+        (["weights", "9" * 5000], "at most 15 digits"),
+        (["weights", "٣,1"], "as in 5923,45"),
         (["weights", "5923,45", "--beta", "1.5"], "1.5"),
+        (["weights", "5923,45", "--beta", "nan"], "nan"),
         (["reproduce", "--experiment", "iv"], "i,ii,iii"),
         (["reproduce", "--seeds", "1"], "--seeds"),
+        (["reproduce", "--seeds", "1000000000"], "--seeds is 1000000000; give a whole number"),
+        (["reproduce", "--epochs", "1000000000"], "--epochs is 1000000000; give a whole number"),
+        (["reproduce", "--seeds", "90000", "--epochs", "90000"], "at most 10000000 fit in one"),
         (["sweep", "missing.toml"], "missing.toml"),
         (["show", "missing"], "missing"),
+        (["show", "[red]missing[/]:smile:"], "[red]missing[/]:smile:"),
+        (["show", "a" * 300], "there is no folder"),
+        (["show", __file__], "there is no folder"),
+        (["show", ".", "[bold]missing[/nothing].toml"], "[bold]missing[/nothing].toml"),
+        (["verify", __file__], "there is no folder"),
+        (["claims", __file__], "there is no folder"),
         (["swep"], "swep"),
     ],
 )
 def test_wrong_usage_exits_with_2_and_says_why(arguments, message):
     shown = wbn(*arguments)
     assert shown.exit_code == 2
-    assert message in shown.output
+    assert message in unwrapped(shown.output)
+
+
+def unwrapped(output):
+    """What typer's box around an error says, in one line."""
+    return re.sub(r"\W*\n\W*│ ", " ", output)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x00\xff\xfe", "is not valid TOML"),
+        ("seeds = 1 # é".encode("utf-16"), "is not valid TOML"),
+        (b"seeds = 1", "write one or more [[grid]] tables"),
+        (None, "directory"),
+    ],
+    ids=["binary", "UTF-16", "no grid", "a folder"],
+)
+def test_an_odd_plan_is_wrong_usage(tmp_path, content, message):
+    file = tmp_path / "plan [1].toml"
+    file.mkdir() if content is None else file.write_bytes(content)
+    for command in (["sweep", file, "--out", tmp_path / "store"], ["show", tmp_path, file]):
+        shown = wbn(*command)
+        assert shown.exit_code == 2
+        assert message in unwrapped(shown.output)
+    assert not (tmp_path / "store").exists()
+
+
+def test_weights_of_thousands_of_classes_are_printed():
+    shown = wbn("weights", ",".join(map(str, range(1, 2001))))
+    assert shown.exit_code == 0
+    assert shown.output.count("2.001e+06") >= 1  # N / N_1 = K (K + 1) / 2
 
 
 def test_a_typo_in_a_plan_is_wrong_usage(tmp_path):
@@ -196,3 +244,107 @@ def test_claims_need_their_stores(tmp_path):
     result = wbn("claims", tmp_path)
     assert result.exit_code == 1
     assert "holds no results" in result.output
+
+
+UNIT = "i_lf_sbn_8a17faf76dfc_0-9"
+DAMAGE = {
+    "not JSON": lambda path: path.write_bytes(b"\x00\xff"),
+    "a list": lambda path: path.write_text("[1, 2]"),
+    "no protocol": lambda path: path.write_text('{"seeds": [0]}'),
+    "an odd protocol": lambda path: path.write_text('{"protocol": {"method": {}}, "seeds": [0]}'),
+    "odd seeds": lambda path: path.write_text(
+        '{"protocol": {"experiment": "i", "method": "lf_sbn"}, "seeds": ["a", null]}'
+    ),
+    "deeply nested": lambda path: path.write_text("[" * 100_000),
+    "a folder": lambda path: path.mkdir(),
+}
+
+
+@pytest.mark.filterwarnings("default")  # they are shown to a user
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_store_with_damaged_or_foreign_files_is_told_in_lines(tmp_path, damage):
+    for folder in (tmp_path / "family", tmp_path / "corrections"):
+        folder.mkdir()
+        DAMAGE[damage](folder / f"{UNIT}.json")
+        (folder / "notes.json").write_text("{")
+        (folder / f"{UNIT}.csv").write_bytes(b"\xff")
+    for command in (["show", tmp_path / "family"], ["claims", tmp_path]):
+        shown = wbn(*command)
+        assert shown.exit_code in (0, 1)
+        assert shown.exception is None or isinstance(shown.exception, SystemExit)
+        told = shown.output.splitlines()
+        assert told
+        assert all(line.startswith(("Warning: ", "Failed: ", f"{tmp_path}")) for line in told)
+
+
+def wbn_process(*arguments, **environment):
+    """Run the command in a process of its own, as a person does."""
+    return subprocess.run(
+        [sys.executable, "-m", "wbn", *map(str, arguments)],
+        capture_output=True,
+        env=os.environ | environment,
+        encoding="utf-8",
+        errors="surrogateescape",
+        timeout=100,
+    )
+
+
+def test_whatever_else_goes_wrong_is_told_in_a_line(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["wbn", "weights", "1,2"])
+    monkeypatch.setattr("wbn.weights.rescale", lambda *_: {}["missing"])
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == "Failed unexpectedly: KeyError('missing')"
+
+
+@pytest.mark.parametrize("command", [["weights", "5923,45"], ["show", "."], ["sweep", "no.toml"]])
+def test_an_interrupt_at_any_moment_is_told_in_a_line(command):
+    program = (
+        f"import sys; sys.argv = ['wbn', *{command}]; from wbn.__main__ import main\n"
+        "print('started', flush=True); main()"
+    )
+    for press in range(5):
+        with subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # not so in `make &`
+        ) as job:
+            assert job.stdout.readline() == "started\n"
+            time.sleep(press * 0.2)  # seconds, of one to three that the imports take
+            job.send_signal(signal.SIGINT)
+            _, errors = job.communicate(timeout=60)
+        if job.returncode == 130:
+            assert errors == "Interrupted.\n"
+        else:  # it was done before
+            assert job.returncode == (2 if command[0] == "sweep" else 0)
+            assert "Traceback" not in errors
+
+
+NO_UTF_8 = {"LC_ALL": "C", "PYTHONUTF8": "0"}
+
+
+def test_without_utf_8_plans_are_read_and_stores_written_and_shown(tmp_path):
+    folder = tmp_path / "a folder [é] β"
+    folder.mkdir()
+    file = folder / "plän.toml"
+    file.write_text(f"# 0,5 × β\n{PLAN}".replace("12", "1"), encoding="utf-8")
+    swept = wbn_process("sweep", file, "--out", folder / "störe", **NO_UTF_8)
+    assert (swept.returncode, swept.stderr) == (0, "")
+    assert "2 protocols, 2 runs, 2 rows" in swept.stdout
+    shown = wbn_process("show", folder / "störe", file, **NO_UTF_8)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "nothing missing" in shown.stdout
+    file.write_text(f"{PLAN}\nβ = 1", encoding="utf-8")
+    refused = wbn_process("show", folder / "störe", file, **NO_UTF_8)
+    assert refused.returncode == 2
+    assert "TOML" in refused.stderr
+
+
+def test_what_a_terminal_cannot_show_is_replaced():
+    for command in (["--help"], ["claims", RESULTS]):
+        shown = wbn_process(*command, **NO_UTF_8)
+        assert (shown.returncode, shown.stderr) == (0, "")
+        assert shown.stdout.isascii()

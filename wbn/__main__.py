@@ -1,14 +1,23 @@
 """The `wbn` command, also as `python -m wbn`."""
 
+import io
+import os
+import signal
 import sys
 
 
 def main() -> None:
-    """Run the command line, or say what to install when the extras are missing."""
+    """Run the command line; what goes wrong is told in a line, never by a traceback."""
     try:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else `wbn &` ignores it
+            signal.signal(signal.SIGINT, _leave)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # of letters that the terminal does not have
         from wbn.cli import app
 
         app()
+    except KeyboardInterrupt:
+        _leave()
     except ModuleNotFoundError as error:
         package = (error.name or "").split(".")[0]
         if package == "wbn":
@@ -18,6 +27,16 @@ def main() -> None:
             f"This command needs {package!r}, which is not installed: "
             f"pip install 'weighted-batch-norm[{extra}]'"
         )
+    except Exception as error:
+        sys.exit(f"Failed unexpectedly: {error!r}")
+
+
+def _leave(*_: object) -> None:
+    """End at once: an exception in the middle of an import may be swallowed, or chained."""
+    try:
+        os.write(2, b"Interrupted.\n")
+    finally:
+        os._exit(130)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,13 @@ Each command imports what it needs, so that help comes at once and weights need 
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -31,18 +35,59 @@ app = typer.Typer(
     help="Weighted batch normalization: the paper's experiments, sweeps and weights.\n\n"
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.",
 )
-out, err = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
+# Plain text: a path may have square brackets or colons, which are markup and emoji to rich.
+plain = partial(Console, soft_wrap=True, markup=False, emoji=False, highlight=False)
+out, err = plain(), plain(stderr=True)
 
 Scheduler = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler that runs the units.")
 ]
+KEPT = "What was finished is kept in {}; the same command resumes."
 EVALUATED = (1, 2, 3, 4, 5)  # and each fifth epoch after these
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        out.print(f"wbn {__version__}", highlight=False)
+        out.print(f"wbn {__version__}")
         raise typer.Exit
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Errors and warnings in one line each."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: err.print(f"Warning: {message}")
+        try:
+            yield
+        except (typer.Exit, ModuleNotFoundError, BrokenPipeError):
+            raise  # `wbn.__main__` says what to install, typer is silent about the others
+        except (OSError, ValueError, RuntimeError, ImportError) as error:
+            err.print(f"Failed: {error}", style="red")
+            raise typer.Exit(1) from None
+
+
+@contextmanager
+def _interruptible(told: str) -> Iterator[None]:
+    """Ctrl-C raises inside, where imports are done, so that what runs can clean up."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        err.print(f"Interrupted. {told}")
+        raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _usage() -> Iterator[None]:
+    """Refused values are wrong usage."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 @app.callback()
@@ -56,6 +101,7 @@ def options(
 
 
 @app.command(epilog="Examples: `wbn data`; `wbn data --folder mnist`")
+@_explained()
 def data(
     folder: Annotated[
         Path | None,
@@ -68,12 +114,14 @@ def data(
     """Fetch MNIST, where it is not there yet, and verify it."""
     from wbn.experiments.fetch import main
 
-    raise typer.Exit(main(["--folder", str(folder)] if folder else []))
+    with _interruptible("Run it again to fetch what is missing."):
+        raise typer.Exit(main(["--folder", str(folder)] if folder else []))
 
 
 @app.command(
     epilog="Examples: `wbn reproduce`; `wbn reproduce --experiment iii --seeds 40 --out iii`"
 )
+@_explained()
 def reproduce(
     experiment: Annotated[str, typer.Option(help="Some of i,ii,iii.")] = "i,ii,iii",
     seeds: Annotated[int, typer.Option(min=2, help="Number of seeds, from 0.")] = 20,
@@ -84,6 +132,8 @@ def reproduce(
     """Run the paper's three experiments and print its Table 2 beside ours."""
     from wbn.analysis.table_2 import beside_paper
     from wbn.experiments import EXPERIMENTS, METHODS, Protocol
+    from wbn.experiments.plan import SEEDS, check_size
+    from wbn.experiments.protocol import ALLOWED
     from wbn.experiments.sweep import sweep
     from wbn.figures.runs import trajectories
     from wbn.figures.style import use_house_style
@@ -91,13 +141,16 @@ def reproduce(
     wanted = experiment.split(",")
     if not set(wanted) <= set(EXPERIMENTS):
         raise typer.BadParameter(f"{experiment!r}: choose some of {','.join(EXPERIMENTS)}")
-    evaluated = [e for e in range(1, epochs + 1) if e in EVALUATED or e % 5 == 0 or e == epochs]
-    protocols = [
-        Protocol.paper(name, method, epochs=epochs, eval_epochs=evaluated)
-        for name in wanted
-        for method in METHODS
-    ]
-    with _explained(store), _executor(scheduler) as executor:
+    with _usage():
+        SEEDS.take("--seeds", seeds), ALLOWED["epochs"].take("--epochs", epochs)
+        evaluated = [e for e in range(1, epochs + 1) if e in EVALUATED or e % 5 == 0 or e == epochs]
+        protocols = [
+            Protocol.paper(name, method, epochs=epochs, eval_epochs=evaluated)
+            for name in wanted
+            for method in METHODS
+        ]
+        check_size(protocols, seeds)
+    with _executor(scheduler) as executor, _interruptible(KEPT.format(store)):
         table = sweep(protocols, range(seeds), store, executor=executor)
         beside = beside_paper(table)
         _print_table_2(beside, epochs)
@@ -108,6 +161,7 @@ def reproduce(
 
 
 @app.command("sweep", epilog="Example: `wbn sweep study.toml --out results`")
+@_explained()
 def sweep_plan(
     file: Annotated[Path, typer.Argument(help="A TOML file: `seeds = N` and [[grid]] tables.")],
     store: Annotated[Path, typer.Option("--out", help="Folder for results.")] = Path("wbn-results"),
@@ -120,13 +174,14 @@ def sweep_plan(
     from wbn.experiments.sweep import sweep
 
     protocols, seeds = _plan(file)
-    with _explained(store), _executor(scheduler) as executor:
+    with _executor(scheduler) as executor, _interruptible(KEPT.format(store)):
         table = sweep(protocols, seeds, store, executor=executor, refresh=refresh)
     runs = len(table[["protocol", "seed"]].drop_duplicates())
     out.print(f"{len(protocols)} protocols, {runs} runs, {len(table)} rows in {store}")
 
 
 @app.command(epilog="Examples: `wbn show results`; `wbn show results study.toml`")
+@_explained()
 def show(
     store: Annotated[Path, typer.Argument(help="Folder with results.")],
     file: Annotated[Path | None, typer.Argument(help="A TOML file, to tell what misses.")] = None,
@@ -150,6 +205,7 @@ def show(
 
 
 @app.command(epilog="Examples: `wbn verify results --sample 3`; `wbn verify results --fresh again`")
+@_explained()
 def verify(
     store: Annotated[Path, typer.Argument(help="Folder with results.")],
     sample: Annotated[int, typer.Option(min=1, help="Number of units to run again.")] = 3,
@@ -163,7 +219,7 @@ def verify(
     _require(store)
     from wbn.experiments import verify as module
 
-    with _explained(fresh or store), _executor(scheduler) as executor:
+    with _executor(scheduler) as executor, _interruptible(KEPT.format(fresh or store)):
         if fresh is None:
             result = module.verify(store, sample, seed)
         else:
@@ -171,13 +227,14 @@ def verify(
     if result.empty:
         out.print(f"{store} holds no results to run again")
         return
-    out.print(result.to_string(index=False), highlight=False)
+    out.print(result.to_string(index=False))
     out.print(", ".join(f"{n} {verdict}" for verdict, n in result.verdict.value_counts().items()))
     if not result.verdict.isin(module.REPRODUCED).all():
         raise typer.Exit(1)
 
 
 @app.command(epilog="Examples: `wbn claims`; `wbn claims again`")
+@_explained()
 def claims(
     folder: Annotated[
         Path, typer.Argument(help="Folder with the stores family and corrections.")
@@ -191,15 +248,15 @@ def claims(
 
     for name in ("family", "corrections"):
         _require(folder / name, "stored results come with a checkout: run it there, or name theirs")
-    with _explained(folder):
-        stores = [Store(folder / name) for name in ("family", "corrections")]
-        tables = [store.read(unit) for store in stores for unit, _ in store.units()]
-        if not tables:
-            raise ValueError(f"{folder} holds no results: run the plans of the two stores first")
-        out.print(claims_markdown(pd.concat(tables)), markup=False, highlight=False)
+    stores = [Store(folder / name) for name in ("family", "corrections")]
+    tables = [store.read(unit) for store in stores for unit, _ in store.units()]
+    if not tables:
+        raise ValueError(f"{folder} holds no results: run the plans of the two stores first")
+    out.print(claims_markdown(pd.concat(tables)))
 
 
 @app.command(epilog="Example: `wbn weights 5923,45 --beta 0.999`")
+@_explained()
 def weights(
     counts: Annotated[str, typer.Argument(help="Class sizes, as in 5923,45.")],
     beta: Annotated[float, typer.Option(help="Of the class-balanced weights.")] = 0.999,
@@ -207,13 +264,13 @@ def weights(
     """Print the class weights and effective class sizes of every scheme and scale."""
     from wbn.weights import SCHEMES, Scale, effective_class_sizes, rescale
 
-    if not re.fullmatch(r"\d+(,\d+)*", counts):
-        raise typer.BadParameter(f"{counts!r}: give whole numbers with commas, as in 5923,45")
+    if not re.fullmatch(r"[0-9]{1,15}(,[0-9]{1,15})*", counts):  # what float64 holds exactly
+        raise typer.BadParameter(
+            f"{counts[:80]!r}: give whole numbers of at most 15 digits with commas, as in 5923,45"
+        )
     sizes = [int(count) for count in counts.split(",")]
-    try:
+    with _usage():
         class_weights = {name: scheme(sizes, beta) for name, scheme in SCHEMES.items()}
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
     table = Table("scheme", "scale", "class weights", "effective class sizes")
     for name, class_weight in class_weights.items():
         label = name.replace("_", " ") + (f", beta {beta:g}" if SCHEMES[name].takes_beta else "")
@@ -227,7 +284,7 @@ def weights(
 
 
 def _require(store: Path, remedy: str = "name one that holds results") -> None:
-    if not store.is_dir():
+    if not os.path.isdir(store):  # Path.is_dir raises where a name is too long
         raise typer.BadParameter(f"there is no folder {store}; {remedy}")
 
 
@@ -260,10 +317,8 @@ def _missing(file: Path, held: list[tuple[Unit, float]]) -> str:
 def _plan(file: Path) -> tuple[list[Protocol], range]:
     from wbn.experiments.plan import read_plan
 
-    try:
+    with _usage():
         return read_plan(file)
-    except (ValueError, OSError) as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 @contextmanager
@@ -275,21 +330,6 @@ def _executor(scheduler: str | None) -> Iterator[object]:
 
     with Client(scheduler, timeout="10s") as client:
         yield client
-
-
-@contextmanager
-def _explained(store: Path) -> Iterator[None]:
-    """Errors in one line, and what is kept after Ctrl-C."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        err.print(f"Interrupted. What was finished is kept in {store}; the same command resumes.")
-        raise typer.Exit(130) from None
-    except ModuleNotFoundError:
-        raise  # `wbn.__main__` says what to install
-    except (OSError, ValueError, RuntimeError, ImportError) as error:
-        err.print(f"Failed: {error}", style="red", markup=False)
-        raise typer.Exit(1) from None
 
 
 def _print_table_2(beside: pd.DataFrame, epochs: int) -> None:

@@ -1,5 +1,6 @@
 """Grids in TOML files."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
@@ -26,7 +27,7 @@ eval_epochs = [20]
 
 def write(folder, text):
     path = folder / "plan.toml"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return path
 
 
@@ -39,20 +40,86 @@ def test_grid_is_every_combination_once(tmp_path):
     assert {p.eval_epochs for p in protocols} == {(1, 2), (20,)}
 
 
+HEAD = 'seeds = 3\n[[grid]]\nexperiment = "i"\nmethod = "lf_sbn"\n'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("seeds = ", "not valid TOML"),
-        ("seeds = 3", "grid"),
-        ("seeds = 0\n[[grid]]", "at least 1"),
-        ("seeds = 3\nseed = 1\n[[grid]]", "seed"),
+        ("seeds = ", "^PATH is not valid TOML: "),
+        ("seeds = 3\nseeds = 4", "^PATH is not valid TOML: "),
+        ("seeds = " + "9" * 5000, "^PATH is not valid TOML: "),
+        ("seeds = " + "[" * 100_000, "^PATH is not valid TOML: "),
+        ("seeds = 3", r"^PATH: grid is None; write one or more \[\[grid\]\] tables"),
+        ("seeds = 3\ngrid = []", "^PATH: grid is .*; write one or more"),
+        ("seeds = 3\n[grid]\nmethod = 1", "^PATH: grid is .*; write one or more"),
+        ("seeds = 3\ngrid = [1]", r"^PATH, \[\[grid\]\] 1: grid is 1; write \[\[grid\]\] "),
+        ("[[grid]]", "^PATH: seeds is None; give a whole number from 1 to 100000"),
+        ("seeds = 0\n[[grid]]", "^PATH: seeds is 0; "),
+        ("seeds = -3\n[[grid]]", "^PATH: seeds is -3; "),
+        ("seeds = true\n[[grid]]", "^PATH: seeds is True; "),
+        ("seeds = 1_000_000_000\n[[grid]]", "^PATH: seeds is 1000000000; .* to 100000$"),
+        ("seeds = 3\nseed = 1\n[[grid]]", "^PATH: no such entry: 'seed'; did you mean 'seeds'"),
         ('seeds = 3\n[[grid]]\nmethod = "lf_sbn"', "needs experiment"),
-        ('seeds = 3\n[[grid]]\nexperiment = "i"\nmethod = "lfsbn"', "method is 'lfsbn'"),
+        (
+            HEAD.replace("lf_sbn", "lfsbn"),
+            r"^PATH, \[\[grid\]\] 1: method is 'lfsbn'; choose one",
+        ),
+        (HEAD + "[[grid]]\nhidden = []", r"^PATH, \[\[grid\]\] 2: hidden is \[\]; give at least"),
+        (HEAD + "eval_epochs = []", r"\[\[grid\]\] 1: eval_epochs is \[\]; give at least one"),
+        (HEAD + "eval_epochs = [[]]", r"\[\[grid\]\] 1: eval_epochs is \[\]; give a list of at"),
+        (HEAD + "eval_epochs = [1, [2]]", r"\[\[grid\]\] 1: eval_epochs is 1; give a list"),
+        (HEAD + "adam_betas = [0.9]", r"\[\[grid\]\] 1: adam_betas is \[0.9\]; give a list of 2"),
+        (HEAD + "batch_size = inf", r"\[\[grid\]\] 1: batch_size is inf"),
+        (
+            HEAD + "hidden = 1979-05-27",
+            r"\[\[grid\]\] 1: hidden is datetime.date\(1979, 5, 27\); give",
+        ),
+        (HEAD + "hidden = {a = 1}", r"\[\[grid\]\] 1: hidden is {'a': 1}; give"),
+        (HEAD + "epoch = 3", r"\[\[grid\]\] 1: no such choice: 'epoch'; did you mean 'epochs'"),
+        (
+            HEAD + "epochs = 0",
+            r"\[\[grid\]\] 1: epochs is 0; give a whole number from 1 to 1000000",
+        ),
     ],
 )
-def test_mistakes_are_named(tmp_path, text, message):
-    with pytest.raises(ValueError, match=message):
-        read_plan(write(tmp_path, text))
+def test_mistakes_are_named_with_their_place(tmp_path, text, message):
+    path = write(tmp_path, text)
+    with pytest.raises(ValueError, match=message.replace("PATH", re.escape(f"{path}"))) as error:
+        read_plan(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_plan_is_utf_8(tmp_path):
+    (path := tmp_path / "plan.toml").write_bytes(f"# 0,5 × β\n{HEAD}".encode("latin-1", "replace"))
+    with pytest.raises(
+        ValueError, match=r"plan.toml is not valid TOML: 'utf-8' codec can't decode"
+    ):
+        read_plan(path)
+    path.write_bytes(f"# 0,5 × β\n{HEAD}".encode())
+    assert len(read_plan(path)[0]) == 1
+
+
+def test_combinations_are_counted_before_they_are_built(tmp_path, monkeypatch):
+    numbers = list(range(1, 1001))
+    many = f"{HEAD}hidden = {numbers}\nepochs = {numbers}\nbatch_size = {numbers}"
+    monkeypatch.setattr("wbn.experiments.plan.Protocol.from_dict", None)
+    with pytest.raises(ValueError, match="1000000000 combinations; at most 100000 are allowed"):
+        read_plan(write(tmp_path, many))
+
+
+@pytest.mark.parametrize(
+    ("more", "rows"),
+    [
+        ("epochs = 1_000_000", 100_000_000),
+        ("epochs = [200_000, 200_001]", 40_000_100),
+        ('epochs = 100_000\ninference = ["pooled", "batch_average"]', 20_000_000),
+    ],
+)
+def test_rows_are_counted_before_anything_runs(tmp_path, more, rows):
+    with pytest.raises(ValueError, match=f"plan.toml: .* 100 seeds give {rows} rows; at most 10"):
+        read_plan(write(tmp_path, HEAD.replace("3", "100") + more))
+    assert read_plan(write(tmp_path, HEAD.replace("3", "100") + f"{more}\neval_epochs = [1]"))
 
 
 SMALL = """

@@ -2,11 +2,16 @@
 
 import itertools
 import json
+import math
 from dataclasses import fields, replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from wbn.experiments.protocol import METHODS, Protocol
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def test_reference_reading_is_the_paper():
@@ -67,10 +72,42 @@ def test_hash_sees_what_is_beyond_the_paper():
     assert [p.differences for p in protocols] == [{}, *changes[1:3], {}]
 
 
-def test_whole_numbers_leave_the_hash_alone():
-    for name, more in (("beta", {"weighting": "class_balanced"}), ("logit_adjustment", {})):
-        one, same = (Protocol.paper("i", "wlf_wbn", **more, **{name: v}) for v in (1, 1.0))
-        assert one.hash == same.hash
+def test_every_stored_hash_is_still_that_of_its_protocol():
+    sidecars = [json.loads(path.read_bytes()) for path in RESULTS.glob("*/*.json")]
+    assert len(sidecars) > 1000
+    found = {
+        Protocol.from_dict(sidecar["protocol"]).hash == sidecar["hash"] for sidecar in sidecars
+    }
+    assert found == {True}
+
+
+NUMERIC = [field.name for field in fields(Protocol) if "int" in field.type or "float" in field.type]
+
+
+@pytest.mark.parametrize("kind", [int, float, np.int64, np.float64])
+@pytest.mark.parametrize("name", NUMERIC)
+def test_one_number_has_one_hash_however_it_is_written(name, kind):
+    number = {"batch_size": 2, "fold": 1, "adam_betas": 0}.get(name, 1)
+    listed = {"adam_betas": [kind(number)] * 2, "eval_epochs": [kind(number)]}
+    more = {"weighting": "class_balanced"} if name == "beta" else {}
+    written = Protocol.paper("i", "wlf_wbn", **more, **{name: listed.get(name, kind(number))})
+    default = getattr(Protocol.paper("i", "wlf_wbn"), name)
+    declared = float if "float" in Protocol.__annotations__[name] else int
+    kept = getattr(written, name)
+    assert {type(v) for v in (kept if isinstance(kept, tuple) else [kept])} == {declared}
+    same = {"adam_betas": (0.0, 0.0), "eval_epochs": (1,)}.get(name, declared(number))
+    assert kept == same != default
+    assert written.hash == Protocol.paper("i", "wlf_wbn", **more, **{name: same}).hash
+
+
+def test_minus_zero_is_zero():
+    assert len({Protocol.paper("i", "lf_sbn", eps=zero).hash for zero in (0, 0.0, -0.0)}) == 1
+
+
+def test_lists_are_tuples():
+    listed = Protocol.paper("i", "lf_sbn", eval_epochs=[1, 2], adam_betas=[0.5, 0.9])
+    assert listed == Protocol.paper("i", "lf_sbn", eval_epochs=(1, 2), adam_betas=(0.5, 0.9))
+    assert listed == Protocol.paper("i", "lf_sbn", eval_epochs=range(1, 3), adam_betas=(0.5, 0.9))
 
 
 def test_hash_covers_differences_only():
@@ -147,8 +184,84 @@ def test_impossible_values_are_refused(changes, message):
         Protocol.paper(**{"experiment": "i", "method": "wlf_wbn", **changes})
 
 
-def test_unknown_choice_is_refused():
-    with pytest.raises(ValueError, match="no such choice: learning_rat"):
-        Protocol.from_dict({"experiment": "i", "method": "lf_sbn", "learning_rat": 1.0})
+ODD = {
+    "a bool": True,
+    "text": "1",
+    "nothing": None,
+    "an empty list": [],
+    "a list of lists": [[1]],
+    "a table": {},
+    "nan": math.nan,
+    "infinity": math.inf,
+    "beyond floats": 10**400,
+    "beyond printing": 16**5000,
+    "a complex number": 1j,
+    "bytes": b"i",
+    "an object": object(),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("field", fields(Protocol), ids=lambda field: field.name)
+def test_a_value_of_the_wrong_type_is_refused_in_one_line_with_its_name(field, odd):
+    values = {"experiment": "i", "method": "wlf_wbn", "weighting": "class_balanced", "beta": 0.9}
+    if ODD[odd] is None is field.default:
+        del values["weighting"], values["beta"]
+        assert Protocol.from_dict(values | {field.name: None}) == Protocol.from_dict(values)
+        return
+    refused = rf"^(an entry of )?{field.name} is .*; (give|choose) "
+    with pytest.raises(ValueError, match=refused) as error:
+        Protocol.from_dict(values | {field.name: ODD[odd]})
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"adam_betas": [0.9]}, r"adam_betas is \[0.9\]; give a list of 2 values"),
+        ({"adam_betas": (0.9, 1.0)}, r"an entry of adam_betas is 1.0; give a number in \[0, 1\)"),
+        ({"adam_betas": (-0.1, 0.9)}, r"an entry of adam_betas is -0.1"),
+        ({"adam_eps": 0.0}, r"adam_eps is 0.0; give a number in \(0, 1e\+38\]"),
+        ({"batch_size": 2.5}, "batch_size is 2.5; give a whole number from 2 to 1000000"),
+        ({"batch_size": 10**9}, "batch_size is 1000000000; .* to 1000000"),
+        ({"hidden": 10**6}, "hidden is 1000000; give a whole number from 1 to 10000"),
+        ({"epochs": 10**9}, "epochs is 1000000000; give a whole number from 1 to 1000000"),
+        ({"learning_rate": 1e300}, r"learning_rate is 1e\+300"),
+        ({"inference": ["pooled", "pooled"]}, "name each kind once"),
+        ({"inference": ["pooled", 3]}, "an entry of inference is 3; choose one of batch_average"),
+        ({"eval_epochs": 5}, "eval_epochs is 5; give a list"),
+        ({"eval_epochs": [0]}, "an entry of eval_epochs is 0"),
+        ({"eval_epochs": [1, 30]}, r"eval_epochs is \(1, 30\); there are 20 epochs"),
+        ({"method": "a" * 500}, r"method is 'a{79}\.\.\.; choose"),
+    ],
+)
+def test_what_would_fail_in_training_is_refused_before(changes, message):
+    with pytest.raises(ValueError, match=message):
+        Protocol.paper(**{"experiment": "i", "method": "wlf_wbn"} | changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("learning_rat", "no such choice: 'learning_rat'; did you mean 'learning_rate'"),
+        ("epoch", "did you mean 'epochs'"),
+        ("zzz", "no such choice: 'zzz'; there are experiment, method, "),
+        ("a\nb", r"no such choice: 'a\\nb'"),
+        (3, "no such choice: 3"),
+    ],
+)
+def test_an_unknown_choice_is_refused_with_the_nearest_one(name, message):
+    with pytest.raises(ValueError, match=message):
+        Protocol.from_dict({"experiment": "i", "method": "lf_sbn", name: 1.0})
+
+
+@pytest.mark.parametrize("values", [None, [], "i", 3])
+def test_what_is_no_table_is_no_protocol(values):
+    with pytest.raises(ValueError, match=r"the protocol is .*; give a table of choices"):
+        Protocol.from_dict(values)
+
+
+def test_experiment_and_method_are_needed():
     with pytest.raises(ValueError, match="needs experiment and method"):
         Protocol.from_dict({})

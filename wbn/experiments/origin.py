@@ -22,6 +22,7 @@ SOURCES = (
     "experiments/block", "experiments/convolution", "experiments/data", "experiments/draw",
     "experiments/evaluation", "experiments/fetch", "experiments/network", "experiments/probe",
     "experiments/protocol", "experiments/rows", "experiments/sources", "experiments/training",
+    "experiments/values",
 )  # fmt: skip
 
 

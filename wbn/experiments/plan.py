@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import math
 import tomllib
 import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 
 from wbn.experiments.fetch import REPOSITORY
-from wbn.experiments.protocol import Protocol
+from wbn.experiments.protocol import ALLOWED, Protocol
 from wbn.experiments.sweep import OlderSources, sweep
+from wbn.experiments.values import ListOf, Whole, refuse, refuse_unknown
 
 RESULTS = REPOSITORY / "results"
+# Counted before anything is built: a plan is a few lines, and what it asks for may not fit.
+SEEDS = Whole(1, 100_000)  # a day of one core for a protocol that takes a second a seed
+MOST_PROTOCOLS = 100_000  # of one grid; they are built in seconds
+MOST_ROWS = 10_000_000  # a few GB, and 200 times the largest sweep so far
 
 
 def read_plan(path: Path | str) -> tuple[list[Protocol], range]:
@@ -35,18 +43,50 @@ def read_plan(path: Path | str) -> tuple[list[Protocol], range]:
     >>> [p.method for p in protocols], seeds
     (['lf_sbn', 'wlf_wbn'], range(0, 3))
     """
+    path = Path(path)
     try:
-        plan = tomllib.loads(Path(path).read_text())
-    except tomllib.TOMLDecodeError as error:
+        plan = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # of the encoding, the syntax or a number
         raise ValueError(f"{path} is not valid TOML: {error}") from error
-    seeds, grids = plan.pop("seeds", None), plan.pop("grid", None)
-    if plan or not isinstance(seeds, int) or seeds < 1 or not isinstance(grids, list):
+    with _naming(f"{path}"):
+        refuse_unknown(plan, ("seeds", "grid"), "entry")
+        seeds = SEEDS.take("seeds", plan.get("seeds"))
+        grids = plan.get("grid")
+        if not isinstance(grids, list) or not grids:
+            refuse("grid", grids, "write one or more [[grid]] tables")
+    protocols: dict[Protocol, None] = {}
+    for number, grid in enumerate(grids, start=1):
+        with _naming(f"{path}, [[grid]] {number}"):
+            protocols |= dict.fromkeys(_combinations(grid))
+    with _naming(f"{path}"):
+        check_size(protocols, seeds)
+    return list(protocols), range(seeds)
+
+
+def check_size(protocols: Collection[Protocol], seeds: int) -> None:
+    """Refuse a sweep whose table would have more than `MOST_ROWS` rows.
+
+    Examples
+    --------
+    >>> check_size([Protocol.paper("i", "lf_sbn", epochs=10**6)], seeds=100)
+    Traceback (most recent call last):
+    ValueError: 1 protocols and 100 seeds give 100000000 rows; at most 10000000 fit in one table
+    """
+    rows = seeds * sum(len(p.inference) * len(p.eval_epochs or range(p.epochs)) for p in protocols)
+    if rows > MOST_ROWS:
         raise ValueError(
-            f"{path} must have `seeds = N` with N of at least 1 and one or more [[grid]] tables, "
-            f"and nothing else; it has {', '.join(['seeds', 'grid', *plan])}"
+            f"{len(protocols)} protocols and {seeds} seeds give {rows} rows; at most {MOST_ROWS} "
+            "fit in one table"
         )
-    protocols = [protocol for grid in grids for protocol in _combinations(grid)]
-    return list(dict.fromkeys(protocols)), range(seeds)
+
+
+@contextmanager
+def _naming(place: str) -> Iterator[None]:
+    """Say in errors where in which file they are."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error
 
 
 def stored(name: str, *choices: str, **only: object) -> pd.DataFrame:
@@ -113,14 +153,23 @@ def _select(table: pd.DataFrame, only: dict[str, object]) -> pd.DataFrame:
 
 
 def _combinations(grid: dict) -> list[Protocol]:
-    whole = ("inference", "eval_epochs", "adam_betas")
-    varied = {
-        name: value
-        if isinstance(value, list) and (name not in whole or isinstance(value[0], list))
-        else [value]
-        for name, value in grid.items()
-    }
+    if not isinstance(grid, dict):
+        refuse("grid", grid, "write [[grid]] tables")
+    varied = {name: _values(name, value) for name, value in grid.items()}
+    number = math.prod(map(len, varied.values()))
+    if number > MOST_PROTOCOLS:
+        raise ValueError(f"it has {number} combinations; at most {MOST_PROTOCOLS} are allowed")
     return [
         Protocol.from_dict(dict(zip(varied, values, strict=True)))
         for values in itertools.product(*varied.values())
     ]
+
+
+def _values(name: str, value: object) -> list:
+    """The values of a choice that a grid goes through: its list, or the one value it has."""
+    if not isinstance(value, list):
+        return [value]
+    if not value:
+        refuse(name, value, "give at least one value")
+    whole = isinstance(ALLOWED.get(name), ListOf)
+    return value if not whole or any(isinstance(entry, list) for entry in value) else [value]

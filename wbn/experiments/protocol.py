@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import math
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import get_args
 
 from wbn.checks import Correction
 from wbn.experiments.data import ALL_EXPERIMENTS
+from wbn.experiments.values import Kind, ListOf, Number, OneOf, Whole, refuse, refuse_unknown
 from wbn.weights import SCHEMES, Scale
 
 METHODS = {"lf_sbn": "LF+sBN", "wlf_sbn": "WLF+sBN", "wlf_wbn": "WLF+WBN"}
@@ -26,24 +26,47 @@ FAMILY = tuple(
     )
 )
 
-CHOICES = {
-    "experiment": ALL_EXPERIMENTS,
-    "method": tuple(METHODS),
-    "network": ("mlp", "conv"),
-    "activation": ("relu",),
-    "hidden_norm": NORMS,
-    "output_norm": NORMS,
-    "initialization": ("xavier_uniform", "xavier_normal"),
-    "optimizer": ("adam",),
-    "input_scaling": ("unit",),
-    "correction": get_args(Correction),
-    "batch_order": ("reshuffle", "fixed", "replacement", "sorted", "stratified", "balanced"),
-    "last_batch": ("keep", "drop"),
-    "loss_normalizer": ("batch", "dataset"),
-    "weighting": SCHEMES,
-    "scale": get_args(Scale),
-    "evaluate_on": ("test", "validation"),
-    "dtype": ("float32", "float64"),
+# Bounds that no experiment comes near, so that a slip of the pen is refused before it fills the
+# memory or the week.
+LARGEST_HIDDEN = 10_000  # a block of seeds with Adam's moments takes more than 1 GB
+LARGEST_BATCH = 1_000_000  # more samples than any data set here has
+MOST_EPOCHS = 1_000_000  # each may be evaluated, and is then named in the sidecar
+LARGEST = 1e38  # what float32 can hold, up to a factor
+POSITIVE, NOT_NEGATIVE = Number("(", 0, LARGEST, "]"), Number("[", 0, LARGEST, "]")
+FRACTION = Number("[", 0, 1, ")")
+
+# What each field takes; None as well where it is the default.
+ALLOWED: dict[str, Kind] = {
+    "experiment": OneOf(ALL_EXPERIMENTS),
+    "method": OneOf(METHODS),
+    "network": OneOf(("mlp", "conv")),
+    "hidden": Whole(1, LARGEST_HIDDEN),
+    "activation": OneOf(("relu",)),
+    "hidden_norm": OneOf(NORMS),
+    "output_norm": OneOf(NORMS),
+    "initialization": OneOf(("xavier_uniform", "xavier_normal")),
+    "optimizer": OneOf(("adam",)),
+    "learning_rate": POSITIVE,
+    "adam_betas": ListOf(FRACTION, length=2),
+    "adam_eps": POSITIVE,  # with 0, pixels that are always 0 would step by 0 / 0
+    "batch_size": Whole(2, LARGEST_BATCH),
+    "eps": NOT_NEGATIVE,
+    "correction": OneOf(get_args(Correction)),
+    "epochs": Whole(1, MOST_EPOCHS),
+    "input_scaling": OneOf(("unit",)),
+    "batch_order": OneOf(("reshuffle", "fixed", "replacement", "sorted", "stratified", "balanced")),
+    "last_batch": OneOf(("keep", "drop")),
+    "loss_normalizer": OneOf(("batch", "dataset")),
+    "weighting": OneOf(SCHEMES),
+    "beta": Number("[", 0, 1, "]"),
+    "scale": OneOf(get_args(Scale)),
+    "logit_adjustment": NOT_NEGATIVE,
+    "inference": ListOf(OneOf((*INFERENCE, *PROBES))),
+    "momentum": Number("(", 0, 1, "]"),
+    "eval_epochs": ListOf(Whole(1, MOST_EPOCHS)),
+    "evaluate_on": OneOf(("test", "validation")),
+    "fold": Whole(0, FOLDS - 1),
+    "dtype": OneOf(("float32", "float64")),
 }
 
 
@@ -153,36 +176,19 @@ class Protocol:
     def __post_init__(self) -> None:
         if isinstance(self.inference, str):
             object.__setattr__(self, "inference", (self.inference,))
-        for name in ("adam_betas", "inference", "eval_epochs"):
-            if isinstance(getattr(self, name), list):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name in ("beta", "logit_adjustment"):  # 1 and 1.0 have one hash
-            if isinstance(getattr(self, name), int):
-                object.__setattr__(self, name, float(getattr(self, name)))
-        self._check()
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None or field.default is not None:
+                # As its declared type, so that 1 and 1.0 have one hash.
+                object.__setattr__(self, field.name, ALLOWED[field.name].take(field.name, value))
+        self._check_together()
 
-    def _check(self) -> None:
-        for name, allowed in CHOICES.items():
-            value = getattr(self, name)
-            if value not in tuple(allowed) and not (value is None and _default(name) is None):
-                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(allowed)}")
-        ranges = {
-            "hidden": self.hidden >= 1,
-            "batch_size": self.batch_size >= 2,
-            "epochs": self.epochs >= 1,
-            "learning_rate": self.learning_rate > 0,
-            "eps": self.eps >= 0,
-            "momentum": 0 < self.momentum <= 1,
-            "fold": self.fold in range(FOLDS),
-            "inference": self.inference and set(self.inference) <= {*INFERENCE, *PROBES},
-            "eval_epochs": self.eval_epochs is None
-            or (self.eval_epochs and set(self.eval_epochs) <= set(range(1, self.epochs + 1))),
-            "beta": self.beta is None or 0 <= self.beta <= 1,
-            "logit_adjustment": 0 <= self.logit_adjustment < math.inf,
-        }
-        for name, fine in ranges.items():
-            if not fine:
-                raise ValueError(f"{name} is {getattr(self, name)!r}, which is out of its range")
+    def _check_together(self) -> None:
+        """Refuse choices that are possible each, and not together."""
+        if self.eval_epochs is not None and max(self.eval_epochs) > self.epochs:
+            refuse("eval_epochs", self.eval_epochs, f"there are {self.epochs} epochs")
+        if len(set(self.inference)) < len(self.inference):
+            refuse("inference", self.inference, "name each kind once")
         needing = [name for name, scheme in SCHEMES.items() if scheme.takes_beta]
         if (self.weighting in needing) != (self.beta is not None):
             raise ValueError(
@@ -196,7 +202,7 @@ class Protocol:
             raise ValueError(
                 f"inference is {self.inference}: {' and '.join(PROBES)} need a weighted loss"
             )
-        if self.network == "conv" and self.hidden != _default("hidden"):
+        if self.network == "conv" and self.hidden != type(self).hidden:
             raise ValueError(
                 f"network is 'conv' and hidden is {self.hidden}: its sizes are fixed, leave "
                 "hidden out, or choose 'mlp'"
@@ -205,9 +211,7 @@ class Protocol:
     @classmethod
     def paper(cls, experiment: str, method: str, **changes: object) -> Protocol:
         """The reference reading, with `changes` to it."""
-        unknown = set(changes) - {field.name for field in fields(cls)}
-        if unknown:
-            raise ValueError(f"no such choice: {', '.join(sorted(unknown))}")
+        refuse_unknown(changes, ALLOWED, "choice")
         return cls(experiment=experiment, method=method, **changes)
 
     @classmethod
@@ -248,8 +252,8 @@ class Protocol:
     @property
     def differences(self) -> dict:
         """What is resolved to something else than in the reference reading."""
-        reference = asdict(Protocol.paper(self.experiment, self.method).resolved())
-        return {k: v for k, v in asdict(self.resolved()).items() if v != reference[k]}
+        reference = vars(Protocol.paper(self.experiment, self.method).resolved())
+        return {k: v for k, v in vars(self.resolved()).items() if v != reference[k]}
 
     @property
     def hash(self) -> str:
@@ -268,16 +272,15 @@ class Protocol:
 
     def to_dict(self) -> dict:
         """Resolved values, ready for JSON."""
-        return json.loads(json.dumps(asdict(self.resolved())))
+        return json.loads(json.dumps(vars(self.resolved())))
 
     @classmethod
     def from_dict(cls, values: dict) -> Protocol:
         """The protocol that `to_dict` wrote, or a table of a TOML file."""
+        if not isinstance(values, dict):
+            refuse("the protocol", values, "give a table of choices")
+        refuse_unknown(values, ALLOWED, "choice")
         missing = {"experiment", "method"} - set(values)
         if missing:
             raise ValueError(f"a protocol needs {' and '.join(sorted(missing))}")
         return cls.paper(**values)
-
-
-def _default(name: str) -> object:
-    return next(field.default for field in fields(Protocol) if field.name == name)
