@@ -49,9 +49,10 @@ def test_what_cannot_be_sent_is_told(processes):
         processes.submit(eval, "lambda: 1").result()
 
 
-def test_leaving_ends_the_processes_whatever_they_do():
-    with LocalProcesses(1) as processes:
+def test_an_error_ends_the_processes_whatever_they_do():
+    with pytest.raises(KeyboardInterrupt), LocalProcesses(1) as processes:
         processes.submit(int, "1").result()
         processes.submit(exec, "while True: pass")
         (process,) = processes.processes
-    assert not process.is_alive()
+        raise KeyboardInterrupt
+    assert process.exitcode == -signal.SIGTERM

@@ -23,6 +23,8 @@ class WorkerDied(RuntimeError):
 class LocalProcesses(concurrent.futures.Executor):
     """Some processes, each served by a thread; a context that ends them when it is left.
 
+    Left by an error, such as Ctrl-C, it ends them at once.
+
     A call whose process is killed is tried again in a new one, and after the last attempt fails
     with the cause; the other calls don't notice. Ctrl-C is left to this process.
 
@@ -36,8 +38,9 @@ class LocalProcesses(concurrent.futures.Executor):
         self.waiting: queue.SimpleQueue = queue.SimpleQueue()
         self.processes: set[multiprocessing.Process] = set()
         self.closed = threading.Event()
-        for _ in range(number):
-            threading.Thread(target=self._serve, daemon=True).start()
+        self.threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(number)]
+        for thread in self.threads:
+            thread.start()
 
     def submit(self, function: Callable, /, *args: object) -> concurrent.futures.Future:
         """Have one of the processes call the function; everything must be picklable."""
@@ -46,11 +49,16 @@ class LocalProcesses(concurrent.futures.Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the processes, whatever they do."""
+        """Let the processes finish what they do, or with `cancel_futures` end them at once."""
         self.closed.set()
-        for process in list(self.processes):
-            process.terminate()
-            process.join()
+        if cancel_futures:
+            for process in list(self.processes):
+                process.terminate()
+        for thread in self.threads:
+            thread.join()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.shutdown(cancel_futures=kind is not None)
 
     def _serve(self) -> None:
         """Have one process at a time make the calls that wait."""
@@ -78,6 +86,9 @@ class LocalProcesses(concurrent.futures.Executor):
             else:
                 tries = f"{ATTEMPTS} processes that ran it ended: {', '.join(causes)}"
                 future.set_exception(WorkerDied(tries))
+        if process is not None:
+            connection.close()  # which ends it
+            process.join()
 
     def _start(self) -> tuple[multiprocessing.Process, Connection]:
         context = multiprocessing.get_context("spawn")
