@@ -343,8 +343,16 @@ def test_without_utf_8_plans_are_read_and_stores_written_and_shown(tmp_path):
     assert "TOML" in refused.stderr
 
 
-def test_what_a_terminal_cannot_show_is_replaced():
+def test_what_a_terminal_cannot_show_is_replaced(tmp_path):
+    (folder := tmp_path / "é [β]").mkdir()
+    shown = wbn_process("show", folder, PYTHONIOENCODING="ascii")
+    assert shown.stdout == f"{tmp_path / '? [?]'} holds no results\n"
     for command in (["--help"], ["claims", RESULTS]):
         shown = wbn_process(*command, **NO_UTF_8)
         assert (shown.returncode, shown.stderr) == (0, "")
         assert shown.stdout.isascii()
+
+
+def test_a_path_is_printed_as_it_is(tmp_path):
+    (folder := tmp_path / "[red]a[bold] :smile:").mkdir()
+    assert wbn("show", folder).output == f"{folder} holds no results\n"

@@ -155,6 +155,7 @@ def _select(table: pd.DataFrame, only: dict[str, object]) -> pd.DataFrame:
 def _combinations(grid: dict) -> list[Protocol]:
     if not isinstance(grid, dict):
         refuse("grid", grid, "write [[grid]] tables")
+    refuse_unknown(grid, ALLOWED, "choice")
     varied = {name: _values(name, value) for name, value in grid.items()}
     number = math.prod(map(len, varied.values()))
     if number > MOST_PROTOCOLS:
@@ -171,5 +172,5 @@ def _values(name: str, value: object) -> list:
         return [value]
     if not value:
         refuse(name, value, "give at least one value")
-    whole = isinstance(ALLOWED.get(name), ListOf)
+    whole = isinstance(ALLOWED[name], ListOf)
     return value if not whole or any(isinstance(entry, list) for entry in value) else [value]
