@@ -318,8 +318,9 @@ def test_an_interrupt_at_any_moment_is_told_in_a_line(command):
             _, errors = job.communicate(timeout=60)
         if job.returncode == 130:
             assert errors == "Interrupted.\n"
-        else:  # it was done before
-            assert job.returncode == (2 if command[0] == "sweep" else 0)
+        else:  # it was done before, or on its way out, when Python lets signals through
+            done = 2 if command[0] == "sweep" else 0
+            assert job.returncode in (done, -signal.SIGINT)
             assert "Traceback" not in errors
 
 

@@ -50,9 +50,9 @@ def test_what_cannot_be_sent_is_told(processes):
 
 
 def test_an_error_ends_the_processes_whatever_they_do():
-    with pytest.raises(KeyboardInterrupt), LocalProcesses(1) as processes:
-        processes.submit(int, "1").result()
-        processes.submit(exec, "while True: pass")
-        (process,) = processes.processes
-        raise KeyboardInterrupt
+    processes = LocalProcesses(1)
+    processes.submit(int, "1").result()
+    processes.submit(exec, "while True: pass")
+    (process,) = processes.processes
+    processes.__exit__(KeyboardInterrupt)
     assert process.exitcode == -signal.SIGTERM

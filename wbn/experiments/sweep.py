@@ -159,9 +159,7 @@ def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, objec
 
 def run_unit(unit: Unit) -> tuple[pd.DataFrame, dict]:
     """Rows of a unit and their `origin`, as the process that runs them sees it."""
-    tqdm.set_lock(
-        threading.RLock()
-    )  # its default one would be left behind if this process is ended
+    tqdm.set_lock(threading.RLock())  # its own would be left behind if this process is ended
     start = time.perf_counter()
     table = run(unit.protocol, unit.seeds, progress=False)
     data_set = ALL_EXPERIMENTS[unit.protocol.experiment].data_set
