@@ -149,6 +149,28 @@ def test_scale_of_the_weights(factor):
     torch.testing.assert_close(scaled, factor * unscaled)
 
 
+@pytest.mark.parametrize("factor", [1e-45, 1e-42, 1e-38, 1e37, 1e38])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("half", [False, True])
+def test_weights_at_the_ends_of_the_single_precision_range(factor, dtype, half):
+    logits, target, weight = batch()
+    logits, weight = logits.to(torch.bfloat16 if half else torch.float32), (factor * weight)
+    weight = weight.to(dtype)
+    exact = by_hand(logits.double(), target, weight.double())
+    tolerance = 2e-2 if half else 1e-6
+    for normalizer in ("batch", weight.double().mean().item()):
+        loss = weighted_cross_entropy(logits, target, weight, normalizer)
+        torch.testing.assert_close(loss.double(), exact, rtol=tolerance, atol=0)
+
+
+def test_an_empty_batch_and_one_of_ignored_targets():
+    logits, target, weight = batch()
+    with pytest.raises(ValueError, match="all zero"):
+        weighted_cross_entropy(logits[:0], target[:0], weight[:0])
+    assert weighted_cross_entropy(logits[:0], target[:0], weight[:0], 1.7) == 0
+    assert weighted_cross_entropy(logits, 0 * target - 100, weight, 1.7) == 0
+
+
 def test_a_number_may_be_a_scalar_tensor():
     logits, target, weight = batch()
     torch.testing.assert_close(
