@@ -72,7 +72,7 @@ def errors(layer, x, grad, *w):
     """Of output, gradients and statistics in single precision: the root of the mean square."""
     results = []
     for dtype in (torch.float32, torch.float64):
-        twin, leaf = copy.deepcopy(layer).to(dtype), x.to(dtype).requires_grad_()
+        twin, leaf = copy.deepcopy(layer).to(dtype), x.to(dtype, copy=True).requires_grad_()
         y = twin(leaf, *w)
         y.backward(grad.to(dtype))
         tensors = (y, leaf.grad, twin.weight.grad, twin.running_mean, twin.running_var)

@@ -95,7 +95,7 @@ def values_checkable(tensor: Tensor) -> bool:
 
 
 def check_not_negative(smallest: float, total: float) -> None:
-    """Refuse weights that are negative, NaN or infinite, or overflow when summed."""
+    """Refuse weights that are negative, NaN or infinite."""
     if not (smallest >= 0 and total < math.inf):
         raise ValueError(
             f"sample_weight has negative, NaN or infinite values (smallest {smallest:g}, sum "

@@ -194,6 +194,11 @@ def weighted_moments(
         not under ``torch.compile`` or ``torch.vmap`` nor on other devices, where reading
         them would break the graph or force a synchronization; shapes always are.
 
+    Notes
+    -----
+    Weights are divided by the largest, and the mean is taken in two passes: results keep their
+    digits for weights at the ends of the float range and for means far from zero.
+
     Examples
     --------
     >>> import torch
@@ -237,7 +242,8 @@ def weighted_batch_norm(
         Weights as in `weighted_moments`.
     running_mean, running_var
         Statistics for inference, of shape (C,); updated in place in training, unless a
-        moment of the batch is not finite. With the correction "none" the variance stored is
+        moment of the batch is not finite, or its weights should be refused and could not be
+        read. With the correction "none" the variance stored is
         the reliability-corrected one, as torch stores the unbiased one; with the others it
         is the one normalized with.
     weight, bias

@@ -1,6 +1,5 @@
 """Weighted cross entropy and its normalizer: Eqs. 1 and 2 of Yasuda and Ueno (2019)."""
 
-from math import inf
 from typing import Literal
 
 import torch
@@ -146,10 +145,11 @@ class WeightedCrossEntropyLoss(nn.Module):
 def _check_normalizer(normalizer: float | str) -> None:
     if normalizer == "batch":
         return
-    if isinstance(normalizer, str) or not 0 < normalizer < inf:
+    if isinstance(normalizer, str) or not 1e-37 < normalizer < 1e38:
         raise ValueError(
             "normalizer must be 'batch' or a positive number, the mean weight of the data "
-            f"set's samples, got {normalizer!r}"
+            "set's samples, in the range of single precision (for other weights, see "
+            f"wbn.rescale), got {normalizer!r}"
         )
 
 
