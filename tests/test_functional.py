@@ -1,5 +1,6 @@
 """Weighted moments and normalization against replication, numpy and torch."""
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -105,11 +106,54 @@ def test_scale_of_the_weights(batch, factor):
     assert_close(scaled_var / var, torch.full_like(var, c * (z - 1) / (c * z - 1)))
 
 
-def test_small_weights_keep_the_reliability_correction_in_single_precision():
-    x, w = normal(8, 3, dtype=torch.float32), positive(8, dtype=torch.float32)
-    assert_close(
-        weighted_moments(x, 1e-30 * w, "reliability"), weighted_moments(x, w, "reliability")
-    )
+@corrections
+@pytest.mark.parametrize("per_position", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("factor", [1e-45, 1e-42, 1e-38, 1e-30, 1e30, 1e37, 1e38])
+def test_weights_at_the_ends_of_the_single_precision_range(factor, dtype, per_position, correction):
+    x, w = normal(8, 3, 5, dtype=torch.float32), positive(8, 5) if per_position else positive(8)
+    w = (factor * w).to(dtype)
+    if correction == "frequency" and factor < 1:
+        with pytest.raises(ValueError, match="rescale"):
+            weighted_moments(x, w)
+        return
+    ordinary = w.double() / factor if correction != "frequency" else w.double()
+    exact = weighted_moments(x.double(), ordinary, correction)
+    for ours, truth in zip(weighted_moments(x, w, correction), exact, strict=True):
+        assert_close(ours.double(), truth, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-160, 1e160, 1e300])
+@pytest.mark.parametrize("correction", ["reliability", "none"])
+def test_weights_at_the_ends_of_the_double_precision_range(factor, correction):
+    for dtype in (torch.float32, torch.float64):
+        x, w = normal(8, 3, dtype=dtype), positive(8)
+        for ours, truth in zip(
+            weighted_moments(x, factor * w, correction),
+            weighted_moments(x, w, correction),
+            strict=True,
+        ):
+            assert_close(ours, truth)
+
+
+@pytest.mark.parametrize(("dtype", "smallest"), [(torch.float32, 1e-6), (torch.float64, 1e-14)])
+@pytest.mark.parametrize("heavy", [0, 3, 7])
+def test_the_reliability_correction_near_all_weight_on_one_point(dtype, smallest, heavy):
+    """Against fifty digits: the denominator is a small difference of large numbers."""
+    w = smallest * positive(8, dtype=dtype)
+    w[heavy] = 1.0
+    x = normal(8, 1, dtype=dtype)
+    var = weighted_moments(x, w, "reliability")[1].item()
+    stored = torch.ones(1, dtype=dtype)
+    weighted_batch_norm(x, w, torch.zeros(1, dtype=dtype), stored, None, None, True, 1.0, 0, "none")
+    with mpmath.workdps(50):
+        weights, values = ([mpmath.mpf(t) for t in v.flatten().tolist()] for v in (w, x))
+        total = mpmath.fsum(weights)
+        mean = mpmath.fdot(weights, values) / total
+        scatter = mpmath.fdot(weights, [(v - mean) ** 2 for v in values])
+        exact = float(scatter / (total - mpmath.fdot(weights, weights) / total))
+    assert var == pytest.approx(exact, rel=1e-5)
+    assert stored.item() == pytest.approx(exact, rel=1e-5)
 
 
 @ranks

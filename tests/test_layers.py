@@ -68,6 +68,30 @@ def test_without_weights_and_correction_it_is_torch(shape, options, dtype):
             assert_close(ours.state_dict()[name], value)
 
 
+def errors(layer, x, grad, *w):
+    """Of output, gradients and statistics in single precision: the root of the mean square."""
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        twin, leaf = copy.deepcopy(layer).to(dtype), x.to(dtype, copy=True).requires_grad_()
+        y = twin(leaf, *w)
+        y.backward(grad.to(dtype))
+        tensors = (y, leaf.grad, twin.weight.grad, twin.running_mean, twin.running_var)
+        results.append([t.detach().double() for t in tensors])
+    return [(ours - exact).square().mean().sqrt() for ours, exact in zip(*results, strict=True)]
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+@pytest.mark.parametrize("weights", ["none", "samples", "positions"])
+def test_a_large_mean_costs_no_more_digits_than_in_torch(correction, weights):
+    """2 is for the luck of rounding the means, which differ; without a second pass it is 50."""
+    x, grad = 1e6 + normal(64, 8, 28, 28), normal(64, 8, 28, 28, seed=1)
+    shape = {"none": None, "samples": (64,), "positions": (64, 28, 28)}[weights]
+    w = () if shape is None else (0.5 + normal(*shape, seed=2).abs(),)
+    ours = errors(WeightedBatchNorm2d(8, momentum=1.0, correction=correction), x, grad, *w)
+    theirs = errors(nn.BatchNorm2d(8, momentum=1.0), x, grad)
+    assert all(a <= 2 * b for a, b in zip(ours, theirs, strict=True)), (ours, theirs)
+
+
 def test_half_precision_input_and_single_precision_layer():
     ours, theirs = WeightedBatchNorm2d(3, correction="none"), nn.BatchNorm2d(3)
     x = normal(4, 3, 5, 5, dtype=torch.bfloat16)

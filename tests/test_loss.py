@@ -1,5 +1,7 @@
 """Oracles (torch's cross entropy, replication, Eq. 2 by hand) and invariants for wbn.loss."""
 
+import re
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -147,6 +149,29 @@ def test_scale_of_the_weights(factor):
     scaled = weighted_cross_entropy(logits, target, factor * weight, normalizer=1.7)
     unscaled = weighted_cross_entropy(logits, target, weight, normalizer=1.7)
     torch.testing.assert_close(scaled, factor * unscaled)
+
+
+@pytest.mark.parametrize("factor", [1e-45, 1e-42, 1e-36, 1e37, 1e38])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("half", [False, True])
+def test_weights_at_the_ends_of_the_single_precision_range(factor, dtype, half):
+    logits, target, weight = batch()
+    logits, weight = logits.to(torch.bfloat16 if half else torch.float32), (factor * weight)
+    weight = weight.to(dtype)
+    exact = by_hand(logits.double(), target, weight.double())
+    tolerance = 2e-2 if half else 1e-6
+    mean = weight.double().mean().item()
+    for normalizer in ("batch", mean) if factor > 1e-37 else ("batch",):
+        loss = weighted_cross_entropy(logits, target, weight, normalizer)
+        torch.testing.assert_close(loss.double(), exact, rtol=tolerance, atol=0)
+
+
+def test_an_empty_batch_and_one_of_ignored_targets():
+    logits, target, weight = batch()
+    with pytest.raises(ValueError, match="all zero"):
+        weighted_cross_entropy(logits[:0], target[:0], weight[:0])
+    assert weighted_cross_entropy(logits[:0], target[:0], weight[:0], 1.7) == 0
+    assert weighted_cross_entropy(logits, 0 * target - 100, weight, 1.7) == 0
 
 
 def test_a_number_may_be_a_scalar_tensor():
@@ -319,9 +344,13 @@ def test_bad_weights(change, message, as_context):
         weighted_cross_entropy(logits, target, None if as_context else weight)
 
 
-@pytest.mark.parametrize("normalizer", [0, -1.0, float("nan"), float("inf"), "dataset"])
+@pytest.mark.parametrize(
+    "normalizer", [0, -1.0, 1e-40, 1e39, float("nan"), float("inf"), "dataset"]
+)
 def test_bad_normalizers(normalizer):
-    message = f"normalizer must be 'batch' or a positive number, .* got {normalizer!r}"
+    message = "normalizer must be 'batch' or a positive number, .* got " + re.escape(
+        repr(normalizer)
+    )
     with pytest.raises(ValueError, match=message):
         weighted_cross_entropy(*batch(), normalizer=normalizer)
     with pytest.raises(ValueError, match=message):

@@ -382,3 +382,22 @@ def test_an_empty_batch_changes_nothing_in_the_pool():
     population_statistics(with_empty, [(x[:0], w[:0]), (x, w)], "pooled")
     assert_close(with_empty.running_mean, whole.running_mean)
     assert_close(with_empty.running_var, whole.running_var)
+
+
+@pytest.mark.parametrize("factor", [1e-42, 1e-38, 1e37])
+@pytest.mark.parametrize("mode", MODES)
+def test_weights_at_the_ends_of_the_single_precision_range(mode, factor):
+    x, w = data(3)
+    results = []
+    for scale in (1, factor):
+        layer = WeightedBatchNorm1d(3, correction="reliability").double()
+        population_statistics(layer, cut(x, scale * w, [10, 10, 4]), mode)
+        results.append(statistics([layer]))
+    assert_close(*results)
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e200])
+def test_weights_that_cant_be_pooled(factor):
+    x, w = data(3)
+    with pytest.raises(ValueError, match=r"too far from 1.*rescale"):
+        population_statistics(WeightedBatchNorm1d(3), [(x, factor * w)], "pooled")

@@ -325,3 +325,10 @@ def test_bad_scales_and_totals():
         effective_sample_size([2.0, -1.0])
     with pytest.raises(ValueError, match=r"class_weight must have the shape \(K,\)"):
         per_sample([[1.0]], [0])
+
+
+@pytest.mark.parametrize("factor", [1e-320, 1e-305, 1e307])
+def test_weights_at_the_ends_of_the_float_range_are_not_rescaled(factor):
+    """Their factor would be infinite or zero."""
+    with pytest.raises(ValueError, match="divide them by the largest"):
+        rescale([factor, 1.5 * factor], [60, 20], "mean_one")

@@ -1,12 +1,13 @@
 """What batch normalization with weights asks of its input, and what it says when refused."""
 
 import math
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from wbn.core import reduced
+from wbn.divisors import Divisors, Value
 
 Correction = Literal["frequency", "reliability", "none"]
 
@@ -47,10 +48,11 @@ def check_channels(x: Tensor, **per_channel: Tensor | None) -> None:
             )
 
 
-def broadcast_weight(x: Tensor, sample_weight: Tensor | None) -> Tensor | None:
-    """Weights of shape (N,) or (N, \\*positions), shaped to multiply x of (N, C, \\*positions)."""
-    if sample_weight is None:
-        return None
+def broadcast_weight(x: Tensor, sample_weight: Tensor) -> Tensor:
+    """Weights of shape (N,) or (N, \\*positions), shaped to multiply x of (N, C, \\*positions).
+
+    They keep their range: their precision is at least single, that of x, and their own.
+    """
     if not isinstance(sample_weight, Tensor):
         raise ValueError(
             f"sample_weight is a {type(sample_weight).__name__}; make it a tensor with "
@@ -58,6 +60,8 @@ def broadcast_weight(x: Tensor, sample_weight: Tensor | None) -> Tensor | None:
         )
     if sample_weight.requires_grad:
         raise ValueError("sample_weight requires a gradient, but weights are constants: detach it")
+    if sample_weight.is_complex():
+        raise ValueError(f"sample_weight is {sample_weight.dtype}; weights are real: use its .real")
     batch, _, *positions = x.shape
     if sample_weight.shape == (batch,):
         shape = (batch, 1, *(1 for _ in positions))
@@ -75,7 +79,8 @@ def broadcast_weight(x: Tensor, sample_weight: Tensor | None) -> Tensor | None:
             f"sample_weight is on {sample_weight.device} and the input on {x.device}: move the "
             "weights with .to(x.device)"
         )
-    return sample_weight.to(torch.promote_types(x.dtype, torch.float32)).reshape(shape)
+    precision = torch.promote_types(x.dtype, torch.float32)
+    return sample_weight.to(torch.promote_types(sample_weight.dtype, precision)).reshape(shape)
 
 
 def values_checkable(tensor: Tensor) -> bool:
@@ -90,11 +95,44 @@ def values_checkable(tensor: Tensor) -> bool:
 
 
 def check_not_negative(smallest: float, total: float) -> None:
-    """Refuse weights that are negative, NaN or infinite, or overflow when summed."""
+    """Refuse weights that are negative, NaN or infinite."""
     if not (smallest >= 0 and total < math.inf):
         raise ValueError(
             f"sample_weight has negative, NaN or infinite values (smallest {smallest:g}, sum "
             f"{total:g}); weights are finite and not negative"
+        )
+
+
+def check_weights(
+    smallest: Tensor, scale: Tensor, by: Divisors, correction: Correction
+) -> Tensor | Literal[True]:
+    """Refuse weights, or where their values can't be read, say whether they should not be.
+
+    Parameters
+    ----------
+    smallest
+        Of the weights as they were given.
+    scale, by
+        What they were divided by, and their sums after that.
+    correction
+        As in `weighted_moments`.
+    """
+    precision = torch.finfo(by.total.dtype).eps
+    if values_checkable(by.total):
+        total = scale.item() * by.total.item()
+        check_not_negative(smallest.item(), total)
+        check_enough(total, by.concentration.item(), correction, precision)
+        return True
+    spread = spread_out(by.concentration, precision)
+    return (smallest >= 0) & spread & heavy_enough(scale * by.total, correction)
+
+
+def check_poolable(total: float) -> None:
+    """Refuse a total weight whose square leaves the float range."""
+    if total != 0 and not 1e-150 < total < 1e150:
+        raise ValueError(
+            f"sample_weight sums to {total:g}, too far from 1 to be pooled over batches: bring "
+            "the weights to another scale with wbn.rescale (for example 'mean_one')"
         )
 
 
@@ -105,17 +143,27 @@ def check_enough(total: float, concentration: float, correction: str, precision:
     """
     if total == 0:
         raise ValueError("sample_weight is all zero: leave out batches without weight")
-    # 8 is room for the rounding of weights, squares and sums. A second weight of d times the
-    # first gives about 1 - 2d: it counts from four times the precision on.
-    if concentration > 1 - 8 * precision:
+    if not spread_out(concentration, precision):
         raise ValueError(
             "all the weight lies on one position, and a variance needs at least two positions "
             "with positive weight: use larger batches, or leave this one out"
         )
-    if correction == "frequency" and total < 2 * (1 - 1e-6):
+    if not heavy_enough(total, correction):
         raise ValueError(
             f"the weights sum to {total:g}, but correction='frequency' counts them as copies "
             "and divides by their sum minus 1, so they must sum to at least 2: bring them to a "
             "larger scale with wbn.rescale (for example 'mean_one'), or use "
             "correction='reliability', which does not depend on the scale"
         )
+
+
+def spread_out(concentration: Value, precision: float) -> Any:
+    """Whether at least two positions have weight; False for NaN, which zeros give."""
+    # 8 is room for the rounding of weights, squares and sums. A second weight of d times the
+    # first gives about 1 - 2d: it counts from four times the precision on.
+    return concentration <= 1 - 8 * precision
+
+
+def heavy_enough(total: Value, correction: str) -> Any:
+    """Whether the total weight is one that the correction can divide by."""
+    return total >= (2 * (1 - 1e-6) if correction == "frequency" else 0)

@@ -5,12 +5,12 @@ and check nothing. The layers call them on (N, C, *), the experiments on (S, N, 
 leading dimension of replicas.
 """
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-Value = TypeVar("Value", Tensor, float)
+from wbn.divisors import Divisors, divisors
 
 
 class Moments(NamedTuple):
@@ -19,9 +19,10 @@ class Moments(NamedTuple):
     mean: Tensor
     var: Tensor
     centered: Tensor  # x - mean
-    total: Tensor  # Z
-    concentration: Tensor  # sum(w^2) / Z^2, the inverse of the effective sample size
-    denominator: Tensor  # D, of the variance
+    total: Tensor  # as in `Divisors`, this and the following
+    concentration: Tensor
+    unbiased: Tensor
+    denominator: Tensor
 
 
 def moments(x: Tensor, w: Tensor | None, dims: tuple[int, ...], correction: str) -> Moments:
@@ -56,39 +57,29 @@ def moments(x: Tensor, w: Tensor | None, dims: tuple[int, ...], correction: str)
     >>> m.mean, m.var, m.total
     (tensor([[0.7500, 1.5000]]), tensor([[0.1875, 0.7500]]), tensor([[4.]]))
     """
-    mean = _weighted_sum(x, w, dims)
-    count = x.numel() // mean.numel()
-    if w is None:
-        total = x.new_full((), count)
-        concentration = 1 / total
-    else:
-        total = w.sum(dims, keepdim=True)
-        # Where w has size 1 in a reduced dimension, its sum misses this many equal summands.
-        copies = count * total.numel() // w.numel()
-        total = total * copies
-        concentration = (w / total).square().sum(dims, keepdim=True) * copies
-    mean = mean / total
-    centered = x - mean
-    divisor = denominator(total, concentration, correction)
-    var = _weighted_sum(centered.square(), w, dims) / divisor
-    return Moments(mean, var, centered, total, concentration, divisor)
+    return divided(x, w, dims, divisors(x, w, dims, correction))
 
 
-def denominator(total: Value, concentration: Value, correction: str) -> Value:
-    r"""Denominator of the variance: :math:`Z - 1`, :math:`Z - \sum_i w_i^2 / Z` or :math:`Z`.
+def divided(
+    x: Tensor, w: Tensor | None, dims: tuple[int, ...], by: Divisors, refine: bool = False
+) -> Moments:
+    r"""The sums of `moments`, divided by what is given.
 
-    Examples
-    --------
-    >>> import torch
-    >>> from wbn.core import denominator
-    >>> w = torch.tensor([1.0, 3.0])
-    >>> z, concentration = w.sum(), w.square().sum() / w.sum() ** 2
-    >>> [denominator(z, concentration, c).item() for c in ("frequency", "reliability", "none")]
-    [3.0, 1.5, 4.0]
+    With ``refine`` the mean is corrected by the one of the centered values,
+
+    .. math::
+        m \leftarrow m + \frac{1}{Z} \sum_i w_i (x_i - m)
+
+    which leaves no more of the first sum's rounding than the last digit, however large the
+    mean is. The experiments, whose stored results hold to the bit, do without.
     """
-    if correction == "frequency":
-        return total - 1
-    return total - (total * concentration if correction == "reliability" else 0)
+    mean = _weighted_sum(x, w, dims) / by.total
+    centered = x - mean
+    if refine:
+        shift = _weighted_sum(centered, w, dims) / by.total
+        mean, centered = mean + shift, centered.sub_(shift)
+    var = _weighted_sum(centered.square(), w, dims) / by.denominator
+    return Moments(mean, var, centered, *by)
 
 
 class Sums(NamedTuple):

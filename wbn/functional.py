@@ -1,5 +1,7 @@
 r"""Weighted batch normalization of inputs of shape (N, C, \*positions), as functions."""
 
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -10,20 +12,11 @@ from wbn.checks import (
     check_channels,
     check_correction,
     check_count,
-    check_enough,
     check_input,
-    check_not_negative,
-    values_checkable,
+    check_weights,
 )
-from wbn.core import (
-    Moments,
-    denominator,
-    moments,
-    normalize,
-    normalize_backward,
-    plain_eager,
-    reduced,
-)
+from wbn.core import Moments, divided, normalize, normalize_backward, plain_eager, reduced
+from wbn.divisors import Divisors, divisors, pair_divisors, scaled
 
 
 class _Normalize(torch.autograd.Function):
@@ -36,28 +29,28 @@ class _Normalize(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x, weight, bias, w, correction, eps, mean, var, centered, *sums):
+    def forward(x, weight, bias, w, eps, mean, var, centered, *sums):
         weight, bias = _per_channel(weight, mean), _per_channel(bias, mean)
         return normalize(centered, var, weight, bias, eps).to(x.dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        x, weight, _, w, ctx.correction, ctx.eps, mean, var, _, *sums = inputs
+        x, weight, _, w, ctx.eps, mean, var, _, *sums = inputs
         ctx.save_for_backward(x, weight, w, mean, var, *sums)
 
     @staticmethod
     def backward(ctx, grad):
         x, weight, w, mean, var, *sums = ctx.saved_tensors
         if torch.is_grad_enabled():
-            m = moments(x.to(mean.dtype), w, reduced(x), ctx.correction)
+            m = divided(x.to(mean.dtype), w, reduced(x), Divisors(*sums), refine=True)
         else:
             m = Moments(mean, var, x - mean, *sums)
         grad_x, *others = normalize_backward(
             grad.to(mean.dtype), m, w, _per_channel(weight, mean), ctx.eps, reduced(x)
         )
         parameters = zip(others, ctx.needs_input_grad[1:3], strict=True)
-        # No gradient for w, correction, eps and the six moments: the one of x, in closed form,
-        # already holds what goes through the moments.
+        # No gradient for w, eps and the seven moments: the one of x, in closed form, already
+        # holds what goes through the moments.
         return grad_x, *(g.flatten() if needed else None for g, needed in parameters), *(None,) * 9
 
 
@@ -89,25 +82,43 @@ def normalize_batch(
     The output comes with the mean and the variance for the running statistics.
     """
     with torch.no_grad():
-        w, m = checked_moments(x, sample_weight, correction)
+        m, stored, w, _ = checked_moments(x, sample_weight, correction)
     function = _EagerNormalize if plain_eager() else _Normalize
-    y = function.apply(x, weight, bias, w, correction, eps, *m)
-    return y, m.mean.flatten(), stored_variance(m, correction).flatten()
+    y = function.apply(x, weight, bias, w, eps, *m)
+    return y, m.mean.flatten(), stored.flatten()
 
 
-def checked_moments(
-    x: Tensor, sample_weight: Tensor | None, correction: Correction
-) -> tuple[Tensor | None, Moments]:
-    """Weights that broadcast against x, and moments in at least single precision."""
+class Checked(NamedTuple):
+    """What `checked_moments` returns."""
+
+    moments: Moments  # in at least single precision, on the scale of w
+    stored: Tensor  # the variance for inference
+    w: Tensor | None  # weights that broadcast against x, the largest of them 1
+    scale: Tensor | float  # what the largest weighed
+
+
+def checked_moments(x: Tensor, sample_weight: Tensor | None, correction: Correction) -> Checked:
+    """Moments of a batch that is not to be refused.
+
+    Where the values of the weights can't be read, and should be refused, the variance for
+    inference is NaN.
+    """
     check_correction(correction)
-    w = broadcast_weight(x, sample_weight)
     check_count(x)
-    m = moments(x.to(torch.promote_types(x.dtype, torch.float32)), w, reduced(x), correction)
-    if w is not None and values_checkable(w):
-        total = m.total.item()
-        check_not_negative(w.min().item(), total)
-        check_enough(total, m.concentration.item(), correction, torch.finfo(w.dtype).eps)
-    return w, m
+    dims = reduced(x)
+    precise = x.to(torch.promote_types(x.dtype, torch.float32))
+    if sample_weight is None:
+        by = divisors(precise, None, dims, correction)
+        m = divided(precise, None, dims, by, refine=True)
+        return Checked(m, stored_variance(m, correction), None, 1.0)
+    given = broadcast_weight(x, sample_weight)
+    w, scale = scaled(given, precise.dtype)
+    copies = x.numel() // x.shape[1] // w.numel()
+    by = pair_divisors(w, copies, scale, correction)
+    usable = check_weights(given.amin(), scale, by, correction)
+    m = divided(precise, w, dims, by, refine=True)
+    stored = stored_variance(m, correction)
+    return Checked(m, stored if usable is True else stored.where(usable, torch.nan), w, scale)
 
 
 def stored_variance(m: Moments, correction: Correction) -> Tensor:
@@ -117,7 +128,7 @@ def stored_variance(m: Moments, correction: Correction) -> Tensor:
     """
     if correction != "none":
         return m.var
-    return m.var * m.total / denominator(m.total, m.concentration, "reliability")
+    return m.var * m.total / m.unbiased
 
 
 @torch.no_grad()
@@ -132,10 +143,11 @@ def update_running(
     r"""Update :math:`m \leftarrow (1 - \alpha) m + \alpha m_r`, and :math:`v` alike, in place.
 
     With a momentum :math:`\alpha` of None it is one over the number of batches, which makes
-    the cumulative average. A batch whose moments are not finite changes nothing and is not
-    counted, and finding that out needs no synchronization.
+    the cumulative average. A batch whose moments are not finite, or whose variance is negative
+    (and its root NaN), changes nothing and is not counted, and finding that out needs no
+    synchronization.
     """
-    finite = (mean + var).isfinite().all()
+    finite = (mean + var.sqrt()).isfinite().all()
     if num_batches_tracked is not None:
         num_batches_tracked.add_(finite)
     if momentum is None:
@@ -182,6 +194,11 @@ def weighted_moments(
         not under ``torch.compile`` or ``torch.vmap`` nor on other devices, where reading
         them would break the graph or force a synchronization; shapes always are.
 
+    Notes
+    -----
+    Weights are divided by the largest, and the mean is taken in two passes: results keep their
+    digits for weights at the ends of the float range and for means far from zero.
+
     Examples
     --------
     >>> import torch
@@ -191,7 +208,7 @@ def weighted_moments(
     (tensor([0.7500, 1.5000]), tensor([0.2500, 1.0000]))
     """
     check_input(x)
-    _, m = checked_moments(x, sample_weight, correction)
+    m = checked_moments(x, sample_weight, correction).moments
     return m.mean.flatten(), m.var.flatten()
 
 
@@ -225,7 +242,8 @@ def weighted_batch_norm(
         Weights as in `weighted_moments`.
     running_mean, running_var
         Statistics for inference, of shape (C,); updated in place in training, unless a
-        moment of the batch is not finite. With the correction "none" the variance stored is
+        moment of the batch is not finite, or its weights should be refused and could not be
+        read. With the correction "none" the variance stored is
         the reliability-corrected one, as torch stores the unbiased one; with the others it
         is the one normalized with.
     weight, bias

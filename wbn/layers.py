@@ -118,7 +118,8 @@ class WeightedBatchNorm1d(WeightedBatchNorm, nn.BatchNorm1d):
     Notes
     -----
     Input that can't be normalized is a ValueError and changes nothing. The values of weights
-    are checked in eager mode on the CPU only, see `weighted_moments`.
+    are checked in eager mode on the CPU only, see `weighted_moments`; elsewhere, what would be
+    refused gives an output, but leaves the running statistics alone.
 
     References
     ----------

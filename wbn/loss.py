@@ -1,6 +1,5 @@
 """Weighted cross entropy and its normalizer: Eqs. 1 and 2 of Yasuda and Ueno (2019)."""
 
-from math import inf
 from typing import Literal
 
 import torch
@@ -9,6 +8,7 @@ from torch import Tensor, nn
 
 from wbn.checks import broadcast_weight, values_checkable
 from wbn.context import current_sample_weight
+from wbn.divisors import scaled
 
 IGNORED = -100  # torch's default ignore_index
 
@@ -86,12 +86,16 @@ def weighted_cross_entropy(
         )
     losses = F.cross_entropy(logits, target, reduction="none", label_smoothing=label_smoothing)
     counted = torch.ones_like(losses) if target.is_floating_point() else target != IGNORED
-    w = broadcast_weight(logits, weight).squeeze(1) * counted
-    total_weight = w.sum() if normalizer == "batch" else normalizer * counted.sum(dtype=w.dtype)
-    if values_checkable(w):
-        _check_values(w, normalizer)
-    positive = total_weight.clamp_min(torch.finfo(w.dtype).tiny)
-    return ((w * losses).sum() / positive).to(losses.dtype)
+    given = broadcast_weight(logits, weight).squeeze(1) * counted
+    if values_checkable(given):
+        _check_values(given, normalizer)
+    w, scale = scaled(given, torch.promote_types(losses.dtype, torch.float32))
+    total = (w * losses).sum()
+    if normalizer == "batch":  # the largest weight is 1, unless all are 0
+        loss = total / w.sum().clamp_min(1)
+    else:
+        loss = total / counted.sum().clamp_min(1) * (scale / normalizer).to(w.dtype)
+    return loss.to(losses.dtype)
 
 
 class WeightedCrossEntropyLoss(nn.Module):
@@ -141,10 +145,11 @@ class WeightedCrossEntropyLoss(nn.Module):
 def _check_normalizer(normalizer: float | str) -> None:
     if normalizer == "batch":
         return
-    if isinstance(normalizer, str) or not 0 < normalizer < inf:
+    if isinstance(normalizer, str) or not 1e-37 < normalizer < 1e38:
         raise ValueError(
             "normalizer must be 'batch' or a positive number, the mean weight of the data "
-            f"set's samples, got {normalizer!r}"
+            "set's samples, in the range of single precision (for other weights, see "
+            f"wbn.rescale), got {normalizer!r}"
         )
 
 

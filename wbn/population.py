@@ -9,10 +9,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from wbn.checks import Correction, broadcast_weight, check_enough, check_not_negative
+from wbn.checks import (
+    Correction,
+    broadcast_weight,
+    check_enough,
+    check_not_negative,
+    check_poolable,
+)
 from wbn.context import current_sample_weight, sample_weights
-from wbn.core import Sums, denominator, merge, moments, reduced
-from wbn.functional import checked_moments, stored_variance
+from wbn.core import Sums, merge, moments, reduced
+from wbn.divisors import denominator
+from wbn.functional import checked_moments
 from wbn.layers import WeightedBatchNorm
 
 Mode = Literal["batch_average", "weight_average", "pooled"]
@@ -132,12 +139,12 @@ class _Average:
         self.calls, self.total, self.mean, self.var = 0, 0.0, 0.0, 0.0
 
     def add(self, x: Tensor, sample_weight: Tensor | None) -> None:
-        _, m = checked_moments(x, sample_weight, self.correction)
-        share = m.total.item() if self.by_weight else 1.0
+        m, stored, _, scale = checked_moments(x, sample_weight, self.correction)
+        share = m.total.item() * float(scale) if self.by_weight else 1.0
         self.calls += 1
         self.total += share
         self.mean += share * _exact(m.mean)
-        self.var += share * _exact(stored_variance(m, self.correction))
+        self.var += share * _exact(stored)
 
     def result(self) -> tuple[Tensor, Tensor, int]:
         return self.mean / self.total, self.var / self.total, self.calls
@@ -159,10 +166,11 @@ class _Pool:
             return
         precision = torch.float32 if x.device.type == "mps" else torch.float64
         x = x.to(precision)
-        w = broadcast_weight(x, sample_weight)
+        w = None if sample_weight is None else broadcast_weight(x, sample_weight)
         m = moments(x, w, reduced(x), "none")
         if w is not None:
             check_not_negative(w.min().item(), m.total.item())
+            check_poolable(m.total.item())
         parts = m.total, m.mean, m.total * m.var, m.total.square() * m.concentration
         self.sums = merge(self.sums, Sums(*map(_exact, parts)))
 

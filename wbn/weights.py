@@ -199,6 +199,11 @@ def rescale(class_weight: ArrayLike, counts: ArrayLike, scale: Scale) -> Tensor:
     classes, n, total_weight = len(counts), counts.sum(), class_weight @ counts
     if total_weight == 0:
         raise ValueError("all class weights are zero: at least one must be positive to rescale")
+    if not 1e-300 < total_weight < 1e300:
+        raise ValueError(
+            f"the class weights give the data set a total of {total_weight:g}, at the end of the "
+            "float range: divide them by the largest first"
+        )
     factors: dict[str, Tensor | float] = {
         "raw": 1,
         "paper": classes * n / total_weight,
