@@ -18,7 +18,7 @@ from wbn.experiments.training import THREADS
 
 # The files whose content decides the numbers of a run.
 SOURCES = (
-    "checks", "context", "core", "functional", "layers", "loss", "weights",
+    "checks", "context", "core", "divisors", "functional", "layers", "loss", "weights",
     "experiments/block", "experiments/convolution", "experiments/data", "experiments/draw",
     "experiments/evaluation", "experiments/fetch", "experiments/network", "experiments/probe",
     "experiments/protocol", "experiments/rows", "experiments/sources", "experiments/training",
