@@ -67,7 +67,7 @@ def _explained() -> Iterator[None]:
 
 
 @contextmanager
-def _interruptible(told: str) -> Iterator[None]:
+def _interruptible(message: str) -> Iterator[None]:
     """Ctrl-C raises inside, where imports are done, so that what runs can clean up."""
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.SIG_IGN:
@@ -75,7 +75,7 @@ def _interruptible(told: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        err.print(f"Interrupted. {told}")
+        err.print(f"Interrupted. {message}")
         raise typer.Exit(130) from None
     finally:
         signal.signal(signal.SIGINT, before)
@@ -190,18 +190,18 @@ def show(
     _require(store)
     from wbn.experiments.store import Store
 
-    held = Store(store).units()
+    stored = Store(store).units()
     table = Table(
         "experiment", "method", "differs from the reference reading by", "seeds", "seconds"
     )
-    for protocol, units in _by_protocol(held).items():
+    for protocol, units in _by_protocol(stored).items():
         seeds = sum(len(unit.seeds) for unit, _ in units)
         seconds = sum(seconds for _, seconds in units)
         differs = ", ".join(f"{k}={v}" for k, v in protocol.differences.items()) or "nothing"
         table.add_row(protocol.experiment, protocol.method, differs, str(seeds), f"{seconds:.0f}")
-    out.print(table if held else f"{store} holds no results")
+    out.print(table if stored else f"{store} holds no results")
     if file is not None:
-        out.print(_missing(file, held))
+        out.print(_missing(file, stored))
 
 
 @app.command(epilog="Examples: `wbn verify results --sample 3`; `wbn verify results --fresh again`")
@@ -288,30 +288,30 @@ def _require(store: Path, remedy: str = "name one that holds results") -> None:
         raise typer.BadParameter(f"there is no folder {store}; {remedy}")
 
 
-def _by_protocol(held: list[tuple[Unit, float]]) -> dict[Protocol, list[tuple[Unit, float]]]:
+def _by_protocol(stored: list[tuple[Unit, float]]) -> dict[Protocol, list[tuple[Unit, float]]]:
     groups: dict[Protocol, list[tuple[Unit, float]]] = {}
-    for unit, seconds in held:
+    for unit, seconds in stored:
         groups.setdefault(unit.protocol, []).append((unit, seconds))
     return groups
 
 
-def _missing(file: Path, held: list[tuple[Unit, float]]) -> str:
+def _missing(file: Path, stored: list[tuple[Unit, float]]) -> str:
     """What a plan still needs, and its cost at the speed of what is there."""
     from wbn.experiments.sweep import plan_units
 
     protocols, seeds = _plan(file)
-    done = {unit for unit, _ in held}
+    done = {unit for unit, _ in stored}
     missing = [unit for unit in plan_units(protocols, seeds) if unit not in done]
     if not missing:
         return f"{file}: nothing missing"
     runs = sum(len(unit.seeds) for unit in missing)
     epochs = sum(len(unit.seeds) * unit.protocol.epochs for unit in missing)
-    told = f"{file}: {runs} runs missing, {epochs} epochs in all"
+    message = f"{file}: {runs} runs missing, {epochs} epochs in all"
     known = sum(len(unit.seeds) * unit.protocol.epochs for unit in done)
     if known:
-        hours = epochs * sum(seconds for _, seconds in held) / known / 3600
-        told += f"; about {hours:.2f} hours of one core, at the speed of what is there"
-    return told
+        hours = epochs * sum(seconds for _, seconds in stored) / known / 3600
+        message += f"; about {hours:.2f} hours of one core, at the speed of what is there"
+    return message
 
 
 def _plan(file: Path) -> tuple[list[Protocol], range]:

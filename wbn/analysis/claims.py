@@ -71,14 +71,14 @@ class Claim:
     def under(self, reading: dict, table: pd.DataFrame, epoch: int = EPOCH) -> Verdict:
         """The verdict under one reading, from rows of ``sweep`` that hold its protocols."""
         hashes = [protocol.hash for protocol in self.protocols(reading)]
-        mine = table.protocol.isin(hashes) & (table.epoch == epoch) & (table.seed < self.seeds)
-        missing = set(hashes) - set(table.protocol[mine])
+        judged = table.protocol.isin(hashes) & (table.epoch == epoch) & (table.seed < self.seeds)
+        missing = set(hashes) - set(table.protocol[judged])
         if missing:
             raise ValueError(
                 f"{self.name} needs {len(set(hashes))} protocols at epoch {epoch}, and the table "
                 f"lacks {len(missing)} of them: {', '.join(sorted(missing))}"
             )
-        return self.judge(table[mine])
+        return self.judge(table[judged])
 
     def over_family(self, table: pd.DataFrame, epoch: int = EPOCH) -> pd.DataFrame:
         """A row for each reading of the family, from 1 on: its choices and the outcome."""
@@ -96,10 +96,10 @@ def in_words(outcomes: pd.Series) -> str:
     'holds in 1 of 2 readings (some), undecided in 1'
     """
     n = len(outcomes)
-    held, left = ((outcomes == name).sum() for name in ("replicated", "undecided"))
-    share = "none" if held == 0 else "all" if held == n else "some"
-    told = f"holds in {held} of {n} readings ({share})"
-    return f"{told}, undecided in {left}" if left else told
+    holding, left = ((outcomes == name).sum() for name in ("replicated", "undecided"))
+    share = "none" if holding == 0 else "all" if holding == n else "some"
+    words = f"holds in {holding} of {n} readings ({share})"
+    return f"{words}, undecided in {left}" if left else words
 
 
 def by_reading(claims: Sequence[Claim], table: pd.DataFrame, epoch: int = EPOCH) -> pd.DataFrame:
@@ -111,8 +111,8 @@ def held_by_epoch(
     claims: Sequence[Claim], table: pd.DataFrame, epochs: Sequence[int]
 ) -> pd.DataFrame:
     """In how many readings each claim holds, epoch by epoch."""
-    held = [(by_reading(claims, table, epoch) == "replicated").sum() for epoch in epochs]
-    return pd.DataFrame(held, pd.Index(epochs, name="epoch"))
+    holding = [(by_reading(claims, table, epoch) == "replicated").sum() for epoch in epochs]
+    return pd.DataFrame(holding, pd.Index(epochs, name="epoch"))
 
 
 def claims_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -176,8 +176,8 @@ def _best_overall(table: pd.DataFrame) -> Verdict:
 def _as_single_runs(table: pd.DataFrame) -> Verdict:
     cells = among_single_runs(table)
     evidence = cells[cells.metric != "accuracy_overall"]
-    held = (~evidence.inside).sum() <= CELLS_OUTSIDE
-    return Verdict("replicated" if held else "not replicated", evidence)
+    fits = (~evidence.inside).sum() <= CELLS_OUTSIDE
+    return Verdict("replicated" if fits else "not replicated", evidence)
 
 
 def _little_for_more(table: pd.DataFrame) -> Verdict:

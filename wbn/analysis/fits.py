@@ -40,15 +40,15 @@ def table_2_at_points(table: pd.DataFrame, protocols: Sequence[Protocol]) -> pd.
     """
     rows = []
     for point, runs in _runs_at_points(table, protocols):
-        for (inference, epoch), mine in runs.groupby(["inference", "epoch"], sort=False):
-            cells = among_single_runs(mine, RANGE)
+        for (inference, epoch), single in runs.groupby(["inference", "epoch"], sort=False):
+            cells = among_single_runs(single, RANGE)
             cells = cells[cells.inside & (cells.metric != "accuracy_overall")]
             inside = list(zip(cells.experiment, cells.method, cells.metric, strict=True))
             chance = ranking_probability(
-                mine, ["wlf_wbn", ("lf_sbn", "wlf_sbn")], "accuracy_overall"
+                single, ["wlf_wbn", ("lf_sbn", "wlf_sbn")], "accuracy_overall"
             ).probability.prod()
-            found = {"inference": inference, "epoch": epoch, "cells": inside}
-            rows.append(point | found | {"inside": len(inside), "chance": chance})
+            key = {"inference": inference, "epoch": epoch, "cells": inside}
+            rows.append(point | key | {"inside": len(inside), "chance": chance})
     fits = pd.DataFrame(rows)
     numbers, ranking = fits["inside"] >= PLAUSIBLE, fits["chance"] > 0.5
     return fits.assign(numbers=numbers, ranking=ranking, both=numbers & ranking)
@@ -84,11 +84,11 @@ def plausible_cells(fits: pd.DataFrame) -> pd.DataFrame:
         A row for each experiment and method by name, columns for inference and class.
     """
     columns = {}
-    for inference, mine in fits.groupby("inference"):
-        found = Counter(itertools.chain.from_iterable(mine["cells"]))
+    for inference, points in fits.groupby("inference"):
+        count = Counter(itertools.chain.from_iterable(points["cells"]))
         for name in ("majority", "minority"):
             columns[inference, name] = {
-                (experiment, METHODS[method]): found[experiment, method, f"accuracy_{name}"]
+                (experiment, METHODS[method]): count[experiment, method, f"accuracy_{name}"]
                 for experiment, method in itertools.product(EXPERIMENTS, METHODS)
             }
     table = pd.DataFrame(columns).rename_axis(["experiment", "method"])

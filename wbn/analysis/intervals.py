@@ -229,8 +229,8 @@ def paired_difference(table: pd.DataFrame, method: str, baseline: str, metric: s
     """
     runs = side_by_side(table, [method, baseline], metric)
     difference = (runs[method] - runs[baseline]).rename("difference").reset_index()
-    found = intervals(difference, SETTING, "difference", bounds=(-1.0, 1.0))
-    return found.assign(method=method, baseline=baseline, metric=metric)
+    estimates = intervals(difference, SETTING, "difference", bounds=(-1.0, 1.0))
+    return estimates.assign(method=method, baseline=baseline, metric=metric)
 
 
 def side_by_side(table: pd.DataFrame, methods: Sequence[str], metric: str) -> pd.DataFrame:

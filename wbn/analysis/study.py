@@ -131,9 +131,9 @@ def column_effects(
 
 
 def _estimated(changes: pd.DataFrame) -> pd.DataFrame:
-    found = intervals(changes, ["experiment", "method", "factor", "level"], "change", FITTED)
-    keys = zip(found["factor"], found["level"], strict=True)
-    return found.assign(choice=[LABELS[key] for key in keys])
+    estimates = intervals(changes, ["experiment", "method", "factor", "level"], "change", FITTED)
+    keys = zip(estimates["factor"], estimates["level"], strict=True)
+    return estimates.assign(choice=[LABELS[key] for key in keys])
 
 
 def all_effects(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> pd.DataFrame:
@@ -156,7 +156,7 @@ def all_effects(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str)
         experiment as the paper writes them.
     """
     last, averages = table[table["epoch"] == EPOCH], table[table["inference"] == STATED]
-    found = pd.concat(
+    changes = pd.concat(
         [
             choice_effects(last[last["inference"] == STATED], protocols, metric),
             column_effects(last, "inference", STATED, metric),
@@ -164,9 +164,11 @@ def all_effects(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str)
         ]
     )
     order = list(LABELS.values())
-    found = found.sort_values("choice", key=lambda choice: choice.map(order.index), kind="stable")
-    panel = "(" + found["experiment"] + ")"
-    return found.assign(letter=found["method"].map(LETTERS), panel=panel)
+    changes = changes.sort_values(
+        "choice", key=lambda choice: choice.map(order.index), kind="stable"
+    )
+    panel = "(" + changes["experiment"] + ")"
+    return changes.assign(letter=changes["method"].map(LETTERS), panel=panel)
 
 
 def direct_effects(metric: str) -> pd.DataFrame:
@@ -178,8 +180,8 @@ def direct_effects(metric: str) -> pd.DataFrame:
     only = {"epoch": EPOCH, "method": "wlf_wbn", "seed": range(10), "scale": "paper"}
     family = stored("family", *FAMILY[0], "correction", **only)
     corrected = pd.concat([family, stored("corrections", "correction", **only)])
-    found = [column_effects(family, name, LEVELS[name][0], metric) for name in FAMILY[0]]
-    return pd.concat([*found, column_effects(corrected, "correction", "frequency", metric)])
+    changes = [column_effects(family, name, LEVELS[name][0], metric) for name in FAMILY[0]]
+    return pd.concat([*changes, column_effects(corrected, "correction", "frequency", metric)])
 
 
 def direct_and_fraction(direct: pd.DataFrame, fraction: pd.DataFrame) -> pd.DataFrame:
@@ -214,12 +216,12 @@ def leads(
         A row for each experiment and combination of the factors, smallest learning rate first,
         with mean, low, high, n and sd; `rate` and `setting` say the combination in words.
     """
-    points, found = design_points(protocols), responses(table, protocols, metric)
+    points, measured = design_points(protocols), responses(table, protocols, metric)
     means = pd.concat(
         level_means(
-            points, found[experiment, "wlf_wbn"] - response, LEVELS, PAIRS, SUSPECTS
+            points, measured[experiment, "wlf_wbn"] - response, LEVELS, PAIRS, SUSPECTS
         ).assign(experiment=experiment)
-        for (experiment, method), response in found.items()
+        for (experiment, method), response in measured.items()
         if method == baseline
     )
     ahead = intervals(means, ["experiment", *SUSPECTS], "value", FITTED)

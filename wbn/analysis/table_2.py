@@ -92,8 +92,8 @@ def among_single_runs(table: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame
     """
     rows = []
     for cell in TABLE_2.to_dict("records"):
-        mine = (table.experiment == cell["experiment"]) & (table.method == cell["method"])
-        runs = table.loc[mine, cell["metric"]]
+        of_cell = (table.experiment == cell["experiment"]) & (table.method == cell["method"])
+        runs = table.loc[of_cell, cell["metric"]]
         low, high = prediction_interval(runs, level)
         lowest, highest = printed_range(cell["paper"])
         inside = low <= highest and lowest <= high

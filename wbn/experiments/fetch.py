@@ -97,10 +97,10 @@ def require_data(files: Mapping[str, File] = MNIST_FILES) -> Path:
     """
     raw = data_folder() / "MNIST" / "raw"
     if problems := find_problems(raw, files):
-        told = ", ".join(f"{name} is {problem}" for name, problem in problems.items())
+        wrong = ", ".join(f"{name} is {problem}" for name, problem in problems.items())
         kind = FileNotFoundError if "missing" in problems.values() else ValueError
         raise kind(
-            f"no MNIST in {data_folder()} that can be used ({told}): fetch it with `wbn data`, or "
+            f"no MNIST in {data_folder()} that can be used ({wrong}): fetch it with `wbn data`, or "
             "point WBN_DATA to a folder that has it in MNIST/raw"
         )
     return raw

@@ -232,8 +232,8 @@ def _npm_pack(scratch: Path, seconds: float) -> Path:
         except subprocess.TimeoutExpired:
             raise SourceError(f"npm did not finish within {seconds:g} s") from None
     if done.returncode:
-        told = re.search(r"^npm (?:error|ERR!) (?!code |syscall |errno )(.+)", done.stderr, re.M)
-        reason = told[1] if told else done.stderr.strip()[-200:] or "it gave no reason"
+        line = re.search(r"^npm (?:error|ERR!) (?!code |syscall |errno )(.+)", done.stderr, re.M)
+        reason = line[1] if line else done.stderr.strip()[-200:] or "it gave no reason"
         raise SourceError(f"npm failed with exit code {done.returncode}: {reason}")
     archive = next(scratch.glob("*.tgz"), None)
     if archive is None:

@@ -73,18 +73,18 @@ class Store:
         """Each unit in the store with the seconds it took, in the order of their names."""
         files = (*self.folder.glob("*.json"), *self.folder.glob("*.csv"))
         names = sorted({path.stem for path in files if UNIT_NAME.fullmatch(path.stem)})
-        found = (self._look(name, self._sidecar) for name in names)
-        return [(unit, sidecar["seconds"]) for unit, sidecar in filter(None, found)]
+        records = (self._look(name, self._sidecar) for name in names)
+        return [(unit, sidecar["seconds"]) for unit, sidecar in filter(None, records)]
 
     def provenance(self, unit: Unit) -> dict | None:
         """The sidecar of one unit, None if the unit is not there."""
-        found = self._look(unit.name, self._sidecar)
-        return found and found[1]
+        record = self._look(unit.name, self._sidecar)
+        return record and record[1]
 
     def read(self, unit: Unit) -> pd.DataFrame | None:
         """The rows of a unit, None if it is not there; a damaged one is set aside."""
-        found = self.find(unit)
-        return None if found is None else found[1]
+        whole = self.find(unit)
+        return None if whole is None else whole[1]
 
     def find(self, unit: Unit) -> tuple[dict, pd.DataFrame] | None:
         """Sidecar and rows of a unit, None if it is not there; a damaged one is set aside."""
@@ -129,10 +129,10 @@ class Store:
 
     def _whole(self, name: str) -> tuple[dict, pd.DataFrame] | None:
         """Sidecar and rows, None without a sidecar; ValueError where they don't fit."""
-        found = self._sidecar(name)
-        if found is None:
+        record = self._sidecar(name)
+        if record is None:
             return None
-        unit, sidecar = found
+        unit, sidecar = record
         content = _content(self._paths(name)[0])
         if content is None:
             raise ValueError("its part is missing")
@@ -141,16 +141,16 @@ class Store:
     def _kept(self, name: str) -> dict | None:
         """The sidecar of a unit that is whole, else None."""
         with suppress(ValueError):
-            found = self._whole(name)
-            return found and found[0]
+            whole = self._whole(name)
+            return whole and whole[0]
         return None
 
     def _look(self, name: str, get: Callable[[str], T | None]) -> T | None:
         """What `get` gives, None where there is nothing or where it was set aside as damaged."""
         with suppress(ValueError):
-            found = get(name)
-            if found is not None or not self._paths(name)[0].exists():
-                return found
+            seen = get(name)
+            if seen is not None or not self._paths(name)[0].exists():
+                return seen
         with self._locked():  # a writer may have been at it
             try:
                 return get(name)

@@ -125,16 +125,16 @@ def plan_units(protocols: Iterable[Protocol], seeds: Iterable[int]) -> list[Unit
 
 def _stored(store: Store, units: list[Unit], refresh: bool) -> dict[Unit, pd.DataFrame]:
     """The rows of units that are there, without those to be refreshed."""
-    found = {unit: stored for unit in units if (stored := store.find(unit)) is not None}
-    older = {unit for unit, (made, _) in found.items() if made["sources"] != source_hash()}
+    there = {unit: stored for unit in units if (stored := store.find(unit)) is not None}
+    older = {unit for unit, (made, _) in there.items() if made["sources"] != source_hash()}
     if older and not refresh:
         warnings.warn(
-            f"{len(older)} of {len(found)} stored units were made by older source files; they "
+            f"{len(older)} of {len(there)} stored units were made by older source files; they "
             "are kept, refresh=True runs them again",
             OlderSources,
             stacklevel=3,
         )
-    return {unit: rows for unit, (_, rows) in found.items() if not (refresh and unit in older)}
+    return {unit: rows for unit, (_, rows) in there.items() if not (refresh and unit in older)}
 
 
 def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, object]]:

@@ -175,14 +175,14 @@ def spread_of_means(bn: Tensor, wbn: Tensor, ones: Tensor) -> Figure:
     ones
         Number of minority samples in each batch, shape (B,).
     """
-    held = pd.cut(ones.numpy(), [-1, 0, 1, np.inf], labels=HELD)
+    samples = pd.cut(ones.numpy(), [-1, 0, 1, np.inf], labels=HELD)
     rows = pd.concat(
-        pd.DataFrame({"title": title, "mean": means.numpy(), "held": held})
+        pd.DataFrame({"title": title, "mean": means.numpy(), "samples": samples})
         for title, means in (("BN's mean", bn), ("WBN's mean", wbn))
     )
     grid = sns.displot(
-        rows, x="mean", row="title", hue="held", multiple="stack", bins=90, alpha=1, element="step",
-        palette=[MAJORITY, MINORITY, METHOD_COLORS["wlf_sbn"]], linewidth=0,
+        rows, x="mean", row="title", hue="samples", multiple="stack", bins=90, alpha=1,
+        element="step", palette=[MAJORITY, MINORITY, METHOD_COLORS["wlf_sbn"]], linewidth=0,
     )  # fmt: skip
     grid.set_titles(row_template="{row_name}")
     grid.set_axis_labels("mean of a mini-batch", "batches")
