@@ -12,6 +12,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 import pandas as pd
 import psutil
 import pytest
+from distributed.client import FutureCancelledError
 
 from wbn.experiments import Protocol
 from wbn.experiments.data import MNIST
@@ -175,7 +176,7 @@ def test_rows_of_workers_with_other_sources_are_not_stored(tmp_path):
 
 def test_a_cause_that_strikes_many_units_is_told_once(tmp_path):
     def lost(unit):
-        raise ConnectionError("the scheduler is gone")
+        raise FutureCancelledError(unit.name, "the scheduler is gone")
 
     with pytest.raises(SweepError) as failed:
         sweep(PROTOCOLS, range(90), tmp_path, Elsewhere(lost), progress=False)

@@ -108,7 +108,9 @@ def _in_words(failures: dict[Unit, Exception], total: int) -> str:
     """Each cause once, with the units that it struck."""
     units: dict[str, list[str]] = {}
     for unit, error in failures.items():
-        units.setdefault(repr(error), []).append(unit.name)
+        reason = getattr(error, "reason", None)  # of Dask's, whose text differs from unit to unit
+        cause = f"{type(error).__name__}({reason!r})" if reason else repr(error)
+        units.setdefault(cause, []).append(unit.name)
     lines = [
         f"  {', '.join(names[:3])}{f' and {len(names) - 3} more' if names[3:] else ''}: {error}"
         for error, names in units.items()
