@@ -5,7 +5,6 @@ under torch.compile and torch.vmap it leaves the running statistics as they were
 """
 
 import copy
-import functools
 
 import pytest
 import torch
@@ -70,8 +69,8 @@ def bad_batches(correction):
         yield x, None, False
 
 
-@functools.cache
 def compiled(correction, backend):
+    torch._dynamo.reset()
     layer = WeightedBatchNorm1d(3, correction=correction)
     return layer, torch.compile(layer, fullgraph=True, backend=backend)
 
