@@ -151,6 +151,19 @@ def test_scale_of_the_weights(factor):
     torch.testing.assert_close(scaled, factor * unscaled)
 
 
+@pytest.mark.parametrize("factor", [1e-8, 0.3, 7.0, 1e5])
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_ordinary_weights_give_the_bits_of_eq_2_as_it_stands(factor, normalizer):
+    """Stored results of the experiments depend on it."""
+    logits, target, weight = (t.float() if t.is_floating_point() else t for t in batch())
+    logits.requires_grad_()
+    loss = weighted_cross_entropy(logits, target, factor * weight, normalizer)
+    total = (factor * weight).sum() if normalizer == "batch" else torch.tensor(12.0) * normalizer
+    plain = (factor * weight * F.cross_entropy(logits, target, reduction="none")).sum() / total
+    assert torch.equal(loss, plain)
+    assert torch.equal(*(torch.autograd.grad(x, logits)[0] for x in (loss, plain)))
+
+
 @pytest.mark.parametrize("factor", [1e-45, 1e-42, 1e-36, 1e37, 1e38])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("half", [False, True])

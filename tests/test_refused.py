@@ -5,7 +5,6 @@ under torch.compile and torch.vmap it leaves the running statistics as they were
 """
 
 import copy
-import functools
 
 import pytest
 import torch
@@ -70,7 +69,6 @@ def bad_batches(correction):
         yield x, None, False
 
 
-@functools.cache
 def compiled(correction, backend):
     torch._dynamo.reset()  # else what other tests compiled counts against its limit
     layer = WeightedBatchNorm1d(3, correction=correction)

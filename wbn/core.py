@@ -78,7 +78,7 @@ def divided(
     if refine:
         shift = _weighted_sum(centered, w, dims) / by.total
         mean, centered = mean + shift, centered.sub_(shift)
-    var = _weighted_sum(centered.square(), w, dims) / by.denominator
+    var = _weighted_sum(centered.square(), w, dims, scratch=True) / by.denominator
     return Moments(mean, var, centered, *by)
 
 
@@ -124,10 +124,16 @@ def merge(a: Sums, b: Sums) -> Sums:
     ))  # fmt: skip
 
 
-def _weighted_sum(values: Tensor, w: Tensor | None, dims: tuple[int, ...]) -> Tensor:
+def _weighted_sum(
+    values: Tensor, w: Tensor | None, dims: tuple[int, ...], scratch: bool = False
+) -> Tensor:
+    """Sum of w times values, which may be overwritten where they are but scratch."""
     if w is not None:
         shared = [d for d in dims if w.shape[d] == 1 < values.shape[d]]
-        values = w * (values.sum(shared, keepdim=True) if shared else values)
+        if shared:
+            values = w * values.sum(shared, keepdim=True)
+        else:
+            values = values.mul_(w) if scratch else w * values
     return values.sum(dims, keepdim=True)
 
 

@@ -72,18 +72,22 @@ def pair_divisors(w: Tensor, copies: int, scale: Tensor, correction: str) -> Div
 
 
 def scaled(w: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    r"""Weights over the largest one, and that one: their sums stay in the range of the dtype.
+    r"""Weights over a power of two, the largest in [1, 2), so that sums stay in the float range.
+
+    Returned with that power, or with 1 where no weight is positive. No bit changes: what is
+    computed from ordinary weights is what it would be without.
 
     Examples
     --------
     >>> import torch
     >>> from wbn.divisors import scaled
-    >>> scaled(torch.tensor([1e38, 2e38]), torch.float32)
-    (tensor([0.5000, 1.0000]), tensor(2.0000e+38))
+    >>> scaled(torch.tensor([1.0, 2.0, 6.0]), torch.float32)
+    (tensor([0.2500, 0.5000, 1.5000]), tensor(4.))
     """
     largest = w.amax() if w.numel() > 0 else w.new_ones(())
-    largest = torch.where(largest > 0, largest, 1)
-    return (w / largest).to(dtype), largest
+    mantissa, _ = torch.frexp(largest)  # in [1/2, 1)
+    scale = torch.where(largest > 0, largest / (2 * mantissa), 1)
+    return (w / scale).to(dtype), scale
 
 
 def denominator(total: Value, concentration: Value, correction: str) -> Value:

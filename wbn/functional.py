@@ -93,8 +93,8 @@ class Checked(NamedTuple):
 
     moments: Moments  # in at least single precision, on the scale of w
     stored: Tensor  # the variance for inference
-    w: Tensor | None  # weights that broadcast against x, the largest of them 1
-    scale: Tensor | float  # what the largest weighed
+    w: Tensor | None  # weights that broadcast against x, `scaled`
+    scale: Tensor | float  # what they were divided by
 
 
 def checked_moments(x: Tensor, sample_weight: Tensor | None, correction: Correction) -> Checked:
@@ -196,7 +196,7 @@ def weighted_moments(
 
     Notes
     -----
-    Weights are divided by the largest, and the mean is taken in two passes: results keep their
+    Weights are brought to a scale near 1, and the mean is taken in two passes: results keep their
     digits for weights at the ends of the float range and for means far from zero.
 
     Examples

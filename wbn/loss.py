@@ -90,12 +90,12 @@ def weighted_cross_entropy(
     if values_checkable(given):
         _check_values(given, normalizer)
     w, scale = scaled(given, torch.promote_types(losses.dtype, torch.float32))
-    total = (w * losses).sum()
-    if normalizer == "batch":  # the largest weight is 1, unless all are 0
-        loss = total / w.sum().clamp_min(1)
+    if normalizer == "batch":
+        total_weight = w.sum()
     else:
-        loss = total / counted.sum().clamp_min(1) * (scale / normalizer).to(w.dtype)
-    return loss.to(losses.dtype)
+        total_weight = (normalizer / scale).to(w.dtype) * counted.sum(dtype=w.dtype)
+    positive = total_weight.clamp_min(torch.finfo(w.dtype).tiny)
+    return ((w * losses).sum() / positive).to(losses.dtype)
 
 
 class WeightedCrossEntropyLoss(nn.Module):
