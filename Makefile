@@ -116,7 +116,7 @@ test-oldest: ## run the method's tests with the oldest PyTorch and NumPy that py
 notebooks: env data ## rerun every notebook and compare its outputs with the committed ones (nbval)
 	@echo "Rerunning $(words $(NOTEBOOKS)) notebooks and comparing their outputs ..."
 	@mkdir -p _build
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --nbval --nbval-current-env \
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --nbval --nbval-current-env \
 		--nbval-sanitize-with book/nbval_sanitize.cfg --junitxml _build/nbval.xml $(NOTEBOOKS)
 
 run-notebooks: env data ## regenerate the committed outputs of every notebook
