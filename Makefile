@@ -18,6 +18,7 @@ PIP_PROGRESS = 2>&1 | tee -a .venv/install.log | awk '/^(Collecting|Processing) 
 	|| { echo "Installing failed; the whole story is in .venv/install.log"; exit 1; }
 
 export TQDM_DISABLE := 1
+unit soak test-oldest notebooks: export OMP_NUM_THREADS := 1
 
 .PHONY: help book test env data lint unit soak test-oldest notebooks run-notebooks html browser serve bench reproduce lock clean
 
@@ -98,11 +99,11 @@ lint: env ## check code and notebooks with ruff, types with mypy, notebook metad
 
 unit: env data ## run the unit tests and doctests, with coverage of the method
 	@echo "Unit tests and doctests ..."
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --ignore=tests/book \
+	@$(BIN)/python -m pytest -q -n 2 --ignore=tests/book \
 		--cov --cov-report=term:skip-covered --cov-fail-under=98
 
 soak: env data ## attack store, plans, sidecars and workers for long, and print what was tried and survived
-	@WBN_SOAK=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s -p no:cacheprovider $(SOAK)
+	@WBN_SOAK=1 $(BIN)/python -m pytest -q -s -p no:cacheprovider $(SOAK)
 
 # Without the tests that torch.compile makes one graph: that needs a PyTorch that can trace context
 # variables (2.14 can, 2.10 and 2.5 can't). Older ones break the graph there.
@@ -110,13 +111,13 @@ test-oldest: ## run the method's tests with the oldest PyTorch and NumPy that py
 	@echo "Installing the oldest versions in _build/oldest ..."
 	@$(PYTHON) -m venv _build/oldest && _build/oldest/bin/python -m pip install -q --progress-bar off \
 		$$($(PYTHON) -c '$(OLDEST)') pytest pytest-xdist hypothesis mpmath
-	@OMP_NUM_THREADS=1 PYTHONPATH=. _build/oldest/bin/python -m pytest -q -n 2 -p no:cacheprovider \
+	@PYTHONPATH=. _build/oldest/bin/python -m pytest -q -n 2 -p no:cacheprovider \
 		-k 'not compiles' $(METHOD) $(wildcard $(METHOD:wbn/%.py=tests/test_%.py))
 
 notebooks: env data ## rerun every notebook and compare its outputs with the committed ones (nbval)
 	@echo "Rerunning $(words $(NOTEBOOKS)) notebooks and comparing their outputs ..."
 	@mkdir -p _build
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --nbval --nbval-current-env \
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --nbval --nbval-current-env \
 		--nbval-sanitize-with book/nbval_sanitize.cfg --junitxml _build/nbval.xml $(NOTEBOOKS)
 
 run-notebooks: env data ## regenerate the committed outputs of every notebook
