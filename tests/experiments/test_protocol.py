@@ -87,7 +87,7 @@ NUMERIC = [field.name for field in fields(Protocol) if "int" in field.type or "f
 @pytest.mark.parametrize("kind", [int, float, np.int64, np.float64])
 @pytest.mark.parametrize("name", NUMERIC)
 def test_one_number_has_one_hash_however_it_is_written(name, kind):
-    number = {"batch_size": 2, "fold": 1, "adam_betas": 0}.get(name, 1)
+    number = {"batch_size": 2, "fold": 1, "adam_betas": 0, "output_shift_rate": 0}.get(name, 1)
     listed = {"adam_betas": [kind(number)] * 2, "eval_epochs": [kind(number)]}
     more = {"weighting": "class_balanced"} if name == "beta" else {}
     written = Protocol.paper("i", "wlf_wbn", **more, **{name: listed.get(name, kind(number))})

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wbn.experiments.block import Block
 from wbn.experiments.network import ReplicaNetwork, Statistics
-from wbn.experiments.protocol import Protocol
+from wbn.experiments.protocol import BY_LAYER, Protocol
 
 BINS = 15  # of the calibration error
 
@@ -20,6 +20,7 @@ class InferenceStatistics:
         self.network, self.momentum = network, protocol.momentum
         self.wanted = set(protocol.inference)
         self.moving: Statistics | None = None
+        self.known: dict[str, Statistics] = {}  # since the last step
 
     def start_epoch(self) -> None:
         """Forget the batches of the epoch before."""
@@ -27,6 +28,7 @@ class InferenceStatistics:
 
     def add(self, statistics: Statistics) -> None:
         """Take in what a mini-batch showed while training."""
+        self.known = {}
         if "last_epoch" in self.wanted:
             self.batches.append(statistics)
         if "moving_average" in self.wanted:
@@ -42,21 +44,47 @@ class InferenceStatistics:
 
     def get(self, inference: str, data: Block, batches: list[Tensor]) -> Statistics:
         """Mean and variance of each layer and replica, for one kind of inference."""
+        if inference not in self.known:
+            self.known[inference] = self._compute(inference, data, batches)
+        return self.known[inference]
+
+    def _compute(self, inference: str, data: Block, batches: list[Tensor]) -> Statistics:
         if inference == "moving_average":
             return self.moving
+        if inference == "running_sums":
+            return self.network.running()
         if inference == "last_epoch":
             return _average(self.batches)
         if inference == "evaluation_set":
             return self._pass(data.eval_images, None)
+        if inference in BY_LAYER:
+            return self._by_layer(inference, data, batches)
         if inference == "pooled":
-            batches = [torch.arange(data.rows.shape[1]).expand_as(data.rows)]
+            batches = [everything(data)]
         samples = (data.batch(index) for index in batches)
         return _average([self._pass(x, w) for x, _, w in samples])
+
+    def _by_layer(self, inference: str, data: Block, batches: list[Tensor]) -> Statistics:
+        """Statistics of the hidden layer in one way and of the output layer in another."""
+        average, pooled = (self.get(kind, data, batches) for kind in ("batch_average", "pooled"))
+        if inference == "pooled_hidden":
+            return [pooled[0], average[1]]
+        hidden = average[:1] if inference == "pooled_output" else pooled[:1]
+        if inference == "pooled_output":
+            batches = [everything(data)]
+        samples = (data.batch(index) for index in batches)
+        outputs = [self.network.output_statistics(x, w, hidden) for x, _, w in samples]
+        return [*hidden, *_average(outputs)]
 
     @torch.no_grad()
     def _pass(self, x: Tensor, w: Tensor | None) -> Statistics:
         self.network.forward(x, w)
         return self.network.statistics()
+
+
+def everything(data: Block) -> Tensor:
+    """The places of the whole training set of each seed, as one mini-batch (S, N)."""
+    return torch.arange(data.rows.shape[1]).expand_as(data.rows)
 
 
 def _average(batches: list[Statistics]) -> Statistics:

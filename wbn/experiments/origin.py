@@ -19,10 +19,11 @@ from wbn.experiments.training import THREADS
 # The files whose content decides the numbers of a run.
 SOURCES = (
     "checks", "context", "core", "divisors", "functional", "layers", "loss", "weights",
-    "experiments/block", "experiments/convolution", "experiments/data", "experiments/draw",
-    "experiments/evaluation", "experiments/fetch", "experiments/network", "experiments/probe",
-    "experiments/protocol", "experiments/rows", "experiments/sources", "experiments/training",
-    "experiments/values",
+    "experiments/block", "experiments/convolution", "experiments/data",
+    "experiments/diagnosis", "experiments/draw", "experiments/evaluation", "experiments/fetch",
+    "experiments/layer", "experiments/network", "experiments/probe", "experiments/protocol",
+    "experiments/rows", "experiments/sources", "experiments/training", "experiments/values",
+    "experiments/variants",
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from wbn.experiments.values import ListOf, Whole, refuse, refuse_unknown
 RESULTS = REPOSITORY / "results"
 # Counted before anything is built: a plan is a few lines, and what it asks for may not fit.
 SEEDS = Whole(1, 100_000)  # a day of one core for a protocol that takes a second a seed
+FIRST_SEED = Whole(0, 1_000_000_000)
 MOST_PROTOCOLS = 100_000  # of one grid; they are built in seconds
 MOST_ROWS = 10_000_000  # a few GB, and 200 times the largest sweep so far
 
@@ -27,11 +28,11 @@ MOST_ROWS = 10_000_000  # a few GB, and 200 times the largest sweep so far
 def read_plan(path: Path | str) -> tuple[list[Protocol], range]:
     """Protocols and seeds that a TOML file declares.
 
-    The file says ``seeds = 10`` (the number of seeds, from 0) and one or more ``[[grid]]``
-    tables. A choice with a list of values is varied, every combination with the others; a
-    choice with one value is fixed; what is not named is the reference reading. A choice that is
-    a list in itself (`inference`, `eval_epochs`, `adam_betas`) is written as a list of lists to
-    vary it, as a plain list to fix it.
+    The file says ``seeds = 10`` (the number of seeds, from 0 or from ``first_seed``) and one or
+    more ``[[grid]]`` tables. A choice with a list of values is varied, every combination with
+    the others; a choice with one value is fixed; what is not named is the reference reading. A
+    choice that is a list in itself (`inference`, `eval_epochs`, `adam_betas`) is written as a
+    list of lists to vary it, as a plain list to fix it.
 
     Examples
     --------
@@ -49,8 +50,9 @@ def read_plan(path: Path | str) -> tuple[list[Protocol], range]:
     except (ValueError, RecursionError) as error:  # of the encoding, the syntax or a number
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     with _naming(f"{path}"):
-        refuse_unknown(plan, ("seeds", "grid"), "entry")
+        refuse_unknown(plan, ("seeds", "first_seed", "grid"), "entry")
         seeds = SEEDS.take("seeds", plan.get("seeds"))
+        first = FIRST_SEED.take("first_seed", plan.get("first_seed", 0))
         grids = plan.get("grid")
         if not isinstance(grids, list) or not grids:
             refuse("grid", grids, "write one or more [[grid]] tables")
@@ -60,7 +62,7 @@ def read_plan(path: Path | str) -> tuple[list[Protocol], range]:
             protocols |= dict.fromkeys(_combinations(grid))
     with _naming(f"{path}"):
         check_size(protocols, seeds)
-    return list(protocols), range(seeds)
+    return list(protocols), range(first, first + seeds)
 
 
 def check_size(protocols: Collection[Protocol], seeds: int) -> None:

@@ -16,7 +16,10 @@ from wbn.weights import SCHEMES, Scale
 METHODS = {"lf_sbn": "LF+sBN", "wlf_sbn": "WLF+sBN", "wlf_wbn": "WLF+WBN"}
 NORMS = ("standard", "weighted", "none")
 INFERENCE = ("batch_average", "last_epoch", "moving_average", "pooled", "evaluation_set")
+# Of hidden and output layer, one pooled or averaged, and the other not.
+BY_LAYER = ("pooled_hidden", "pooled_output", "averaged_output")
 PROBES = ("minority_weight", "majority_weight")
+STATISTICS = ("batch", "cross_fitted", "running_sums")
 FOLDS = 5
 # The declared family of readings of what the paper leaves open, the reference first.
 FAMILY = tuple(
@@ -54,6 +57,9 @@ ALLOWED: dict[str, Kind] = {
     "correction": OneOf(get_args(Correction)),
     "epochs": Whole(1, MOST_EPOCHS),
     "input_scaling": OneOf(("unit",)),
+    "statistics": OneOf(STATISTICS),
+    "output_shift_start": Number("[", -LARGEST, LARGEST, "]"),
+    "output_shift_rate": NOT_NEGATIVE,
     "batch_order": OneOf(("reshuffle", "fixed", "replacement", "sorted", "stratified", "balanced")),
     "last_batch": OneOf(("keep", "drop")),
     "loss_normalizer": OneOf(("batch", "dataset")),
@@ -61,11 +67,12 @@ ALLOWED: dict[str, Kind] = {
     "beta": Number("[", 0, 1, "]"),
     "scale": OneOf(get_args(Scale)),
     "logit_adjustment": NOT_NEGATIVE,
-    "inference": ListOf(OneOf((*INFERENCE, *PROBES))),
+    "inference": ListOf(OneOf((*INFERENCE, *BY_LAYER, "running_sums", *PROBES))),
     "momentum": Number("(", 0, 1, "]"),
     "eval_epochs": ListOf(Whole(1, MOST_EPOCHS)),
     "evaluate_on": OneOf(("test", "validation")),
     "fold": Whole(0, FOLDS - 1),
+    "diagnosis": OneOf(("none", "threshold")),
     "dtype": OneOf(("float32", "float64")),
 }
 
@@ -98,6 +105,14 @@ class Protocol:
         100. Stated.
     eps, correction
         1e-8 and "frequency", the unbiased variance of Eqs. 10 and 12. Stated.
+    statistics
+        What normalizes a mini-batch in training; "batch", its own moments, is stated. Two
+        interventions (`wbn.experiments.variants`): "cross_fitted" normalizes each half with the
+        moments of the other, "running_sums" with running sums over earlier mini-batches.
+    output_shift_start, output_shift_rate
+        Difference of the shifts of the output layer at the start, minority minus majority, and
+        how many times faster than the rest they are learned; *0 and 1 are our reading*. With
+        the rate 0 they stay where they start.
     epochs
         *20 is our reading.*
     input_scaling
@@ -126,13 +141,20 @@ class Protocol:
         while training, "moving_average" is torch's, with `momentum`, "pooled" takes the whole
         training set as one batch. "evaluation_set" takes the set that is evaluated as one batch,
         without weights, as a network does that was left in training mode: not what the paper
-        says. "minority_weight" and "majority_weight" are no inference but probes: each image
-        stands in a mini-batch of training images, with the weight of that class.
+        says. "pooled_hidden" has pooled statistics in the hidden layer and those of
+        "batch_average" in the output layer; "pooled_output" the other way round, pooled behind
+        such a hidden layer; "averaged_output" averages the output layer over mini-batches whose
+        hidden layer has pooled statistics. "running_sums" are those of training.
+        "minority_weight" and "majority_weight" are no inference but probes: each image stands in
+        a mini-batch of training images, with the weight of that class.
     eval_epochs
         *Every epoch is our reading.*
     evaluate_on, fold
         "test", or "validation": one of five stratified folds of the training set, which is
         then held out from training.
+    diagnosis
+        "threshold" adds columns that tell where the threshold between two classes lies
+        (`wbn.experiments.diagnosis`); "none" does not.
     dtype
         *"float32" is our reading.*
 
@@ -157,6 +179,9 @@ class Protocol:
     batch_size: int = 100
     eps: float = 1e-8
     correction: str = "frequency"
+    statistics: str = "batch"
+    output_shift_start: float = 0.0
+    output_shift_rate: float = 1.0
     epochs: int = 20
     input_scaling: str = "unit"
     batch_order: str = "reshuffle"
@@ -171,6 +196,7 @@ class Protocol:
     eval_epochs: tuple[int, ...] | None = None
     evaluate_on: str = "test"
     fold: int = 0
+    diagnosis: str = "none"
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
@@ -202,11 +228,29 @@ class Protocol:
             raise ValueError(
                 f"inference is {self.inference}: {' and '.join(PROBES)} need a weighted loss"
             )
-        if self.network == "conv" and self.hidden != type(self).hidden:
+        two_classes = len(ALL_EXPERIMENTS[self.experiment].sizes) == 2
+        if not two_classes and (self.output_shift_start or self.diagnosis != "none"):
+            raise ValueError(
+                f"experiment is {self.experiment!r}: output_shift_start and diagnosis are for two "
+                "classes"
+            )
+        if "running_sums" in self.inference and self.statistics != "running_sums":
+            refuse("inference", self.inference, "running_sums need statistics of that name")
+        if self.network == "conv":
+            self._check_convolution()
+
+    def _check_convolution(self) -> None:
+        """Refuse what only the paper's own network can be asked for."""
+        if self.hidden != type(self).hidden:
             raise ValueError(
                 f"network is 'conv' and hidden is {self.hidden}: its sizes are fixed, leave "
                 "hidden out, or choose 'mlp'"
             )
+        fixed = ("statistics", "output_shift_start", "output_shift_rate", "diagnosis")
+        changed = [name for name in fixed if getattr(self, name) != getattr(type(self), name)]
+        changed += [kind for kind in self.inference if kind in BY_LAYER]
+        if changed:
+            raise ValueError(f"network is 'conv': choose 'mlp' for {', '.join(changed)}")
 
     @classmethod
     def paper(cls, experiment: str, method: str, **changes: object) -> Protocol:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
@@ -15,7 +16,8 @@ from tqdm import tqdm
 
 from wbn.experiments.block import Block, batch_orders, cut_batches
 from wbn.experiments.convolution import ConvolutionalNetwork
-from wbn.experiments.evaluation import InferenceStatistics, evaluate
+from wbn.experiments.diagnosis import diagnose, minority_signal
+from wbn.experiments.evaluation import InferenceStatistics, evaluate, everything
 from wbn.experiments.network import Network, ReplicaNetwork
 from wbn.experiments.probe import logits_among_training_images
 from wbn.experiments.protocol import PROBES, Protocol
@@ -107,8 +109,12 @@ class Trainer:
         self.data = data = Block(protocol, seeds)
         network = NETWORKS[protocol.network]
         self.network: ReplicaNetwork = network(protocol, seeds, data.data_set.shape, data.classes)
+        if protocol.output_shift_start:
+            shift = self.network.layers[-1].bias[..., 0, :]
+            shift[:, data.minority] = protocol.output_shift_start / 2
+            shift[:, 1 - data.minority] = -protocol.output_shift_start / 2
         self.optimizer = torch.optim.Adam(
-            self.network.parameters,
+            self._parameter_groups(),
             lr=protocol.learning_rate,
             betas=protocol.adam_betas,
             eps=protocol.adam_eps,
@@ -118,6 +124,15 @@ class Trainer:
         self.orders = batch_orders(protocol, seeds, data.labels)
         loss = partial(weighted_cross_entropy, normalizer=data.normalizer)
         self.loss_gradient = vmap(grad_and_value(loss), (0, 0, None if data.weights is None else 0))
+
+    def _parameter_groups(self) -> list[dict]:
+        """All parameters, those of the output's shift apart where they have a rate of their own."""
+        rate, everything = self.protocol.output_shift_rate, self.network.parameters
+        if rate == 1:
+            return [{"params": everything}]
+        shift = self.network.layers[-1].bias
+        rest = [p for p in everything if p is not shift]
+        return [{"params": rest}, {"params": [shift], "lr": rate * self.protocol.learning_rate}]
 
     def step(self, index: Tensor) -> Tensor:
         """One step of each replica on its mini-batch, at the places `index` (S, n); the losses."""
@@ -147,7 +162,21 @@ class Trainer:
 
     def evaluate(self, inference: str) -> pd.DataFrame:
         """A row of scores for each seed, with one kind of inference statistics."""
-        return pd.DataFrame({"seed": self.seeds, **evaluate(self.logits(inference), self.data)})
+        logits = self.logits(inference)
+        scores = evaluate(logits, self.data)
+        if self.protocol.diagnosis == "threshold":
+            scores |= self._diagnose(logits, inference)
+        return pd.DataFrame({"seed": self.seeds, **scores})
+
+    def _diagnose(self, logits: Tensor, inference: str) -> dict[str, np.ndarray]:
+        data, network = self.data, self.network
+        images, _, _ = data.batch(everything(data))
+        trained = network.infer(images, self.statistics.get(inference, data, self.batches))
+        output = network.layers[-1]
+        return diagnose(logits, trained, data) | {
+            "shift": minority_signal(output.bias[:, 0], data).double().numpy(),
+            "gain": output.gain().double().numpy(),
+        }
 
 
 def _run_block(protocol: Protocol, seeds: list[int], bar: tqdm) -> pd.DataFrame:

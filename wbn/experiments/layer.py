@@ -1,0 +1,97 @@
+"""A normalized layer of several replicas, with its gradient in closed form.
+
+The normalization is the package's own core (`wbn.core`), called with a leading dimension of
+replicas.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from wbn.checks import check_enough
+from wbn.core import moments, normalize, normalize_backward
+from wbn.functional import stored_variance
+
+SAMPLES = (1,)  # the dimension that moments are taken over, in (S, N, C)
+
+
+class Layer:
+    r"""A layer of S replicas, :math:`z \mapsto a(\gamma (Wz - m) / \sqrt{v + \varepsilon} + b)`.
+
+    Eqs. 7 and 8; Eqs. 5 and 6 where `norm` is "none".
+
+    Parameters
+    ----------
+    linear
+        W of each replica, shape (S, outputs, inputs).
+    norm, correction, eps
+        As in `Protocol`.
+    relu
+        Whether the activation a is ReLU or the identity.
+    """
+
+    def __init__(self, linear: Tensor, norm: str, correction: str, eps: float, relu: bool) -> None:
+        shape = (linear.shape[0], 1, linear.shape[1])
+        self.linear = linear
+        self.weight = None if norm == "none" else linear.new_ones(shape)
+        self.bias = linear.new_zeros(shape)
+        self.norm, self.correction, self.eps, self.relu = norm, correction, eps, relu
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """W, gamma (with normalization) and b."""
+        return [p for p in (self.linear, self.weight, self.bias) if p is not None]
+
+    def forward(self, z: Tensor, w: Tensor | None) -> Tensor:
+        """Output for a mini-batch z (S, N, inputs) with weights w (S, N, 1)."""
+        x = torch.bmm(z, self.linear.mT)
+        if self.norm == "none":
+            self.moments, y = None, x + self.bias
+        else:
+            w = w if self.norm == "weighted" else None
+            self.moments = m = moments(x, w, SAMPLES, self.correction)
+            if w is not None:
+                largest, least = m.concentration.max().item(), m.total.min().item()
+                check_enough(least, largest, self.correction, torch.finfo(x.dtype).eps)
+            y = normalize(m.centered, m.var, self.weight, self.bias, self.eps)
+        if self.relu:
+            y.relu_()
+        self.saved = z, w, y
+        return y
+
+    def backward(self, grad: Tensor) -> Tensor:
+        """Set the gradients of the parameters, and return the one of W z."""
+        z, w, y = self.saved
+        if self.relu:
+            grad = grad * (y > 0)
+        if self.norm == "none":
+            self.bias.grad = grad.sum(SAMPLES, keepdim=True)
+        else:
+            grad, self.weight.grad, self.bias.grad = normalize_backward(
+                grad, self.moments, w, self.weight, self.eps, SAMPLES
+            )
+        self.linear.grad = torch.bmm(grad.mT, z)
+        return grad
+
+    def gain(self) -> Tensor:
+        """Sum of gamma over outputs, (S,); not a number without normalization."""
+        if self.weight is None:
+            return self.bias.new_full((len(self.bias),), float("nan"))
+        return self.weight.sum((1, 2))
+
+    def statistics(self) -> tuple[Tensor, Tensor] | None:
+        """Mean and variance of the last mini-batch, as they are kept for inference."""
+        if self.moments is None:
+            return None
+        return self.moments.mean, stored_variance(self.moments, self.correction)
+
+    def infer(self, z: Tensor, statistics: tuple[Tensor, Tensor] | None) -> Tensor:
+        """Output with given statistics (S, 1, outputs) in place of the mini-batch's."""
+        x = torch.bmm(z, self.linear.mT)
+        if statistics is None:
+            y = x + self.bias
+        else:
+            mean, var = statistics
+            y = normalize(x - mean, var, self.weight, self.bias, self.eps)
+        return y.relu_() if self.relu else y
