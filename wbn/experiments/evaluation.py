@@ -18,6 +18,8 @@ class InferenceStatistics:
 
     def __init__(self, protocol: Protocol, network: ReplicaNetwork) -> None:
         self.network, self.momentum = network, protocol.momentum
+        # A pass through a variant does not normalize with the moments that it finds.
+        self.variant = protocol.statistics != "batch"
         self.wanted = set(protocol.inference)
         self.moving: Statistics | None = None
         self.known: dict[str, Statistics] = {}  # since the last step
@@ -62,16 +64,22 @@ class InferenceStatistics:
         if inference == "pooled":
             batches = [everything(data)]
         samples = (data.batch(index) for index in batches)
-        return _average([self._pass(x, w) for x, _, w in samples])
+        found = _average([self._pass(x, w) for x, _, w in samples])
+        if inference == "pooled" and self.variant:
+            return self._behind(found[:1], data, batches)
+        return found
 
     def _by_layer(self, inference: str, data: Block, batches: list[Tensor]) -> Statistics:
         """Statistics of the hidden layer in one way and of the output layer in another."""
         average, pooled = (self.get(kind, data, batches) for kind in ("batch_average", "pooled"))
         if inference == "pooled_hidden":
             return [pooled[0], average[1]]
-        hidden = average[:1] if inference == "pooled_output" else pooled[:1]
         if inference == "pooled_output":
-            batches = [everything(data)]
+            return self._behind(average[:1], data, [everything(data)])
+        return self._behind(pooled[:1], data, batches)
+
+    def _behind(self, hidden: Statistics, data: Block, batches: list[Tensor]) -> Statistics:
+        """Statistics of the hidden layer, and averages of the output layer behind them."""
         samples = (data.batch(index) for index in batches)
         outputs = [self.network.output_statistics(x, w, hidden) for x, _, w in samples]
         return [*hidden, *_average(outputs)]

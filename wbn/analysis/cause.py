@@ -1,0 +1,128 @@
+"""Why WLF+WBN loses the minority: arms of the interventions, shares of the gap, one curve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import isotonic_regression
+
+from wbn.analysis.claims import EPOCH
+from wbn.analysis.intervals import mean_interval
+from wbn.experiments.plan import stored
+
+TWO, TEN = "cause", "cause_ten"  # the stores
+BOTH_KINDS = ("batch_average", "pooled")
+REFERENCE = {
+    "loss_normalizer": "batch", "learning_rate": 1e-3, "batch_size": 100, "epochs": EPOCH,
+    "statistics": "batch", "output_shift_start": 0.0, "output_shift_rate": 1.0,
+}  # fmt: skip
+FROZEN = {"output_shift_rate": 0.0}
+# What is taken away from WLF+WBN, and how.
+INTERVENTIONS = {
+    "shift frozen": FROZEN,
+    "cross-fitted": {"statistics": "cross_fitted"},
+    "running sums": {"statistics": "running_sums"},
+}
+
+
+def arm(method: str, store: str = TWO, **changes: object) -> pd.DataFrame:
+    """Rows of one arm: a method with `changes` to the reference reading, other rows left out."""
+    norm = "weighted" if method == "wlf_wbn" else "standard"
+    norms = {"hidden_norm": norm, "output_norm": norm}
+    return stored(store, **{"method": method, **REFERENCE, **norms, **changes})
+
+
+def paired(
+    combine: Iterable[tuple[float, pd.DataFrame]], metric: str = "accuracy_minority"
+) -> pd.DataFrame:
+    """Mean over seeds of a sum of arms with factors, with its 95 % interval.
+
+    Parameters
+    ----------
+    combine
+        Factors and rows of arms; seeds, experiments, epochs and kinds of statistics that all of
+        them have are taken together.
+    metric
+        The column.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns experiment, inference, epoch, mean, low, high, n and sd.
+
+    Examples
+    --------
+    >>> keys = {"experiment": "i", "inference": "pooled", "epoch": 20}
+    >>> a, b = (pd.DataFrame({"seed": [1, 2], **keys, "x": x}) for x in ([0.5, 0.7], [0.1, 0.1]))
+    >>> paired([(1, a), (-1, b)], "x")["mean"].round(3).tolist()
+    [0.5]
+    """
+    keys = ["experiment", "inference", "epoch", "seed"]
+    columns = [factor * rows.set_index(keys)[metric] for factor, rows in combine]
+    total = pd.concat(columns, axis=1, join="inner").sum(axis=1)
+    size = sum(abs(factor) for factor, _ in combine)
+    grouped = total.groupby(level=keys[:3], sort=False)
+    estimates = {key: mean_interval(values, (-size, size)) for key, values in grouped}
+    index = pd.MultiIndex.from_tuples(estimates, names=keys[:3])
+    return pd.DataFrame(estimates.values(), index).reset_index()
+
+
+def beyond_half(changed: pd.DataFrame, store: str, metric: str) -> pd.DataFrame:
+    """By how much an arm is nearer to WLF+sBN than to WLF+WBN, from half of the way on.
+
+    The metric of the arm minus the mean of the two, paired over seeds: above zero, more than half
+    of the gap is gone.
+    """
+    standard, weighted = (arm(method, store) for method in ("wlf_sbn", "wlf_wbn"))
+    return paired([(1, changed), (-0.5, standard), (-0.5, weighted)], metric)
+
+
+def settings(experiment: str) -> pd.DataFrame:
+    """Mean relative threshold and minority accuracy of every setting of `TWO`.
+
+    A setting is a protocol with averages or pooled statistics at the end of its training; of the
+    two references, also after the first and the fifth epoch.
+    """
+    runs = stored(TWO, "epochs", experiment=experiment, inference=BOTH_KINDS)
+    references = pd.concat(arm(m, experiment=experiment) for m in ("wlf_sbn", "wlf_wbn")).protocol
+    kept = runs[runs.protocol.isin(references) | (runs.epoch == runs.epochs)]
+    keys = ["protocol", "inference", "epoch"]
+    return kept.groupby(keys)[["relative_threshold", "accuracy_minority"]].mean().reset_index()
+
+
+def left_out_errors(table: pd.DataFrame) -> pd.DataFrame:
+    """Errors for each setting, predicted from the others: by one decreasing curve, by their mean.
+
+    The curve is the isotonic regression of the minority accuracy on the relative threshold,
+    linear in between and constant beyond its ends. All settings of a protocol are left out
+    together, since they share networks.
+    """
+    rows = []
+    for protocol, own in table.groupby("protocol"):
+        rest = table[table.protocol != protocol].sort_values("relative_threshold")
+        fitted = isotonic_regression(rest.accuracy_minority, increasing=False).x
+        curve = np.interp(own.relative_threshold, rest.relative_threshold, fitted)
+        errors = {"curve": own.accuracy_minority - curve,
+                  "mean": own.accuracy_minority - rest.accuracy_minority.mean()}  # fmt: skip
+        rows.append(own.assign(**errors))
+    return pd.concat(rows, ignore_index=True)
+
+
+def error_ratio(errors: pd.DataFrame, draws: int = 2000) -> dict[str, float]:
+    """Root mean square errors of curve and mean, and their ratio with its 95 % interval.
+
+    The interval is the bootstrap's, over protocols.
+    """
+    squares = errors.groupby("protocol").agg(
+        curve=("curve", lambda e: (e**2).sum()), mean=("mean", lambda e: (e**2).sum()),
+        n=("curve", "size"),
+    )  # fmt: skip
+    random = np.random.default_rng(0)
+    drawn = squares.to_numpy()[random.integers(len(squares), size=(draws, len(squares)))].sum(1)
+    ratios = np.sqrt(drawn[:, 0] / drawn[:, 1])
+    curve, mean, n = squares.sum()
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    return {"settings": len(errors), "curve": (curve / n) ** 0.5, "mean": (mean / n) ** 0.5,
+            "ratio": (curve / mean) ** 0.5, "low": low, "high": high}  # fmt: skip
