@@ -88,7 +88,7 @@ def settings(experiment: str) -> pd.DataFrame:
     runs = stored(TWO, "epochs", experiment=experiment, inference=BOTH_KINDS)
     references = pd.concat(arm(m, experiment=experiment) for m in ("wlf_sbn", "wlf_wbn")).protocol
     kept = runs[runs.protocol.isin(references) | (runs.epoch == runs.epochs)]
-    keys = ["protocol", "inference", "epoch"]
+    keys = ["protocol", "method", "inference", "epoch"]
     return kept.groupby(keys)[["relative_threshold", "accuracy_minority"]].mean().reset_index()
 
 
