@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from wbn.analysis.counting import batch_loss, positions, predicted, threshold
+from wbn.analysis.counting import batch_loss, equilibrium, positions, predicted, threshold
 from wbn.core import moments, normalize
 from wbn.experiments.protocol import Protocol
 from wbn.loss import weighted_cross_entropy
@@ -82,3 +82,20 @@ def test_threshold_is_where_the_signal_is_zero():
     shift, gain, share = -0.8, 3.1, 0.3
     low, high = (gain * p.item() + shift for p in positions(torch.tensor(share).double()))
     assert threshold(shift, gain, share) == pytest.approx(-low / (high - low))
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_at_equilibrium_drawn_batches_pull_neither_way(weighted):
+    majority, minority, n, gain = 300, 12, 25, torch.tensor([2.5]).double()
+    labels = torch.tensor([0] * majority + [1] * minority)
+    generator = torch.Generator().manual_seed(0)
+    rest = torch.tensor([equilibrium((majority, minority), n, gain.item(), weighted)])
+    shift, slopes = rest.double().requires_grad_(), []
+    for _ in range(2000):
+        k = labels[torch.randperm(len(labels), generator=generator)[:n]].sum()
+        heavy = (k * majority / minority / (k * majority / minority + n - k)).double().reshape(1)
+        loss = batch_loss(shift, gain, heavy if weighted else (k / n).double().reshape(1), heavy)
+        slopes.append(torch.autograd.grad(loss.sum(), shift)[0].item())
+    slopes = torch.tensor(slopes)
+    assert slopes.mean().abs() < 3 * slopes.std() / math.sqrt(len(slopes))
+    assert slopes.std() > 0.01

@@ -79,6 +79,57 @@ def beyond_half(changed: pd.DataFrame, store: str, metric: str) -> pd.DataFrame:
     return paired([(1, changed), (-0.5, standard), (-0.5, weighted)], metric)
 
 
+def weighted_arms(store: str, **changes: object) -> dict[str, pd.DataFrame]:
+    """Rows of WLF+WBN as it is and with each intervention, averages and pooled statistics.
+
+    Running sums are the averages of the arm that is trained with them.
+    """
+    arms = {"as it is": {}} | INTERVENTIONS
+    rows = {label: arm("wlf_wbn", store, **own, **changes) for label, own in arms.items()}
+    return {
+        label: _averages_or_pooled(table.replace({"inference": {"running_sums": "batch_average"}}))
+        for label, table in rows.items()
+    }
+
+
+def _averages_or_pooled(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with these two kinds of statistics, after the last epoch."""
+    return rows[rows.inference.isin(BOTH_KINDS) & (rows.epoch == EPOCH)]
+
+
+def remaining(store: str, metric: str, **changes: object) -> dict[str, pd.DataFrame]:
+    """Gap of WLF+WBN to WLF+sBN as it is and with each intervention, paired over seeds."""
+    standard = arm("wlf_sbn", store, **changes)
+    arms = weighted_arms(store, **changes)
+    return {label: paired([(1, rows), (-1, standard)], metric) for label, rows in arms.items()}
+
+
+def shares(store: str, metric: str, draws: int = 2000) -> pd.DataFrame:
+    r"""Share of the gap that each intervention takes away, with its 95 % interval.
+
+    .. math:: \frac{\sum_s (a_s - c_s)}{\sum_s (b_s - c_s)}
+
+    over seeds s, with the metric of the arm, of WLF+sBN and of WLF+WBN. The interval is the
+    bootstrap's, over seeds. Beyond 1 the arm is ahead of WLF+sBN, below 0 behind WLF+WBN.
+    """
+    arms = weighted_arms(store)
+    keys = ["experiment", "inference", "seed"]
+    known = {"standard": _averages_or_pooled(arm("wlf_sbn", store)), **arms}
+    columns = {label: rows.set_index(keys)[metric] for label, rows in known.items()}
+    table, rows = pd.DataFrame(columns), []
+    for (experiment, inference), runs in table.groupby(level=keys[:2], sort=False):
+        random = np.random.default_rng(0)
+        gains = runs.sub(runs["as it is"], axis=0)
+        drawn = gains.to_numpy()[random.integers(len(gains), size=(draws, len(gains)))].sum(1)
+        resampled = pd.DataFrame(drawn, columns=gains.columns)
+        for label in INTERVENTIONS:
+            low, high = (resampled[label] / resampled["standard"]).quantile([0.025, 0.975])
+            share = gains[label].sum() / gains["standard"].sum()
+            rows.append({"experiment": experiment, "inference": inference, "taken away": label,
+                         "mean": share, "low": low, "high": high})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
 def settings(experiment: str) -> pd.DataFrame:
     """Mean relative threshold and minority accuracy of every setting of `TWO`.
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pandas as pd
 import torch
+from scipy.optimize import brentq
+from scipy.special import expit
+from scipy.stats import hypergeom
 from torch import Tensor
 
 from wbn.experiments.block import Block, batch_orders, cut_batches
@@ -84,6 +88,44 @@ def _shares(p: Protocol, data: Block, index: Tensor) -> tuple[Tensor, Tensor, Te
         share = torch.full_like(share, 0.5)
     normalizer = weights.mean(1) if data.normalizer == "batch" else data.normalizer
     return share, heavy, weights.mean(1) / normalizer
+
+
+def equilibrium(counts: tuple[int, int], batch_size: int, gain: float, weighted: bool) -> float:
+    r"""Shift at which the expected gradient vanishes, for a given gain.
+
+    .. math:: \sum_k P(k) \left[ -q'_k \sigma(-b - G p_{1k}) + (1 - q'_k) \sigma(b + G p_{0k})
+        \right] = 0
+
+    over the number k of minority samples in a mini-batch drawn without replacement, each
+    normalized by its own weight in the loss.
+
+    Parameters
+    ----------
+    counts
+        Size of the majority and of the minority.
+    batch_size, gain
+        n and G.
+    weighted
+        Whether output BN has the weights of the loss, inverse frequencies, or none.
+
+    Examples
+    --------
+    >>> round(equilibrium((6265, 39), 100, gain=3.0, weighted=True), 2)
+    -1.43
+    """
+    majority, minority = counts
+    k = np.arange(min(minority, batch_size - 1) + 1)
+    chance = hypergeom.pmf(k, majority + minority, minority, batch_size)
+    weight = k * majority / minority
+    heavy = weight / (weight + batch_size - k)
+    share = heavy if weighted else k / batch_size
+    first, second = (p.numpy() for p in positions(torch.from_numpy(share)))
+
+    def slope(shift: float) -> float:
+        pull = heavy * expit(-shift - gain * second)
+        return float(chance @ ((1 - heavy) * expit(shift + gain * first) - pull))
+
+    return float(brentq(slope, -1e3, 1e3))
 
 
 def threshold(shift: float, gain: float, share: float = 0.5) -> float:

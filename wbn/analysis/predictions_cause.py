@@ -24,9 +24,9 @@ from wbn.analysis.cause import (
 )
 from wbn.analysis.causes import HARDER
 from wbn.analysis.claims import EPOCH
-from wbn.analysis.counting import predicted, threshold
+from wbn.analysis.counting import equilibrium, predicted, threshold
 from wbn.analysis.predictions import Prediction
-from wbn.experiments import EXPERIMENTS
+from wbn.experiments import EXPERIMENTS, load_split
 from wbn.experiments.protocol import Protocol
 
 DECLARED = "wbn/analysis/predictions_cause.py, 2026-11-16, before the runs"
@@ -65,6 +65,23 @@ def shifts() -> pd.DataFrame:
 def _shifts_agree(table: pd.DataFrame) -> bool:
     error = (table["shift"] - table["shift_predicted"]).abs()
     return bool((error <= np.maximum(CLOSE, NEAR * table["shift"].abs())).all())
+
+
+def at_rest() -> pd.DataFrame:
+    """Shift after 100 epochs in (iii), and the equilibrium at the gain that was measured."""
+    minority, majority = sorted(load_split("iii", SEEDS[0]).counts.int().tolist())
+    rows = []
+    for method in ("wlf_sbn", "wlf_wbn"):
+        runs = arm(method, experiment="iii", inference="pooled", epochs=100, epoch=100)
+        shift, gain = runs[["shift", "gain"]].mean()
+        rest = equilibrium((majority, minority), 100, gain, weighted=method == "wlf_wbn")
+        rows.append({"method": method, "shift": shift, "gain": gain, "equilibrium": rest})
+    return pd.DataFrame(rows).set_index("method")
+
+
+def _only_weighted_rests(table: pd.DataFrame) -> bool:
+    part = table["shift"] / table["equilibrium"]
+    return bool(abs(part["wlf_wbn"] - 1) <= NEAR and part["wlf_sbn"] < 0.5)
 
 
 def thresholds() -> pd.DataFrame:
@@ -342,5 +359,20 @@ CAUSE = (
         ),
         evidence=ten_without_noise,
         judge=lambda table: bool((table.low > 0).all()),
+    ),
+    Prediction(
+        name="7.14 rest",
+        words=(
+            "After 100 epochs in (iii) the shift of weighted BN has come to rest where what "
+            "minority samples pull back equals what batches without one push. That of standard BN "
+            "has not: its place is out of reach."
+        ),
+        declared=f"{DECLARED} with 100 epochs; at the rate 0.01 a trial had come to rest",
+        criterion=(
+            "The mean shift of WLF+WBN is within 15 % of the equilibrium at its mean gain, that "
+            "of WLF+sBN less than half of its own."
+        ),
+        evidence=at_rest,
+        judge=_only_weighted_rests,
     ),
 )
