@@ -29,7 +29,7 @@ def positions(share: Tensor) -> tuple[Tensor, Tensor]:
     Examples
     --------
     >>> positions(torch.tensor([0.0, 0.01, 0.5]))
-    (tensor([ 0.0000, -0.1005, -1.0000]), tensor([0.0000, 9.9499, 1.0000]))
+    (tensor([-0.0000, -0.1005, -1.0000]), tensor([0.0000, 9.9499, 1.0000]))
     """
     second = ((1 - share) / share).sqrt()
     return -(share / (1 - share)).sqrt(), torch.where(share > 0, second, torch.zeros_like(share))
@@ -111,7 +111,7 @@ def equilibrium(counts: tuple[int, int], batch_size: int, gain: float, weighted:
     Examples
     --------
     >>> round(equilibrium((6265, 39), 100, gain=3.0, weighted=True), 2)
-    -1.43
+    -1.42
     """
     majority, minority = counts
     k = np.arange(min(minority, batch_size - 1) + 1)
