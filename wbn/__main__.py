@@ -1,14 +1,18 @@
-"""The `wbn` command, also as `python -m wbn`."""
+"""The `wbn` command, also as `python -m wbn`.
+
+Up here it imports what Python has loaded already: Ctrl-C is ours from the first line of `main` on.
+"""
 
 import io
 import os
-import signal
 import sys
 
 
 def main() -> None:
     """Run the command line; what goes wrong is told in a line, never by a traceback."""
     try:
+        import signal
+
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else `wbn &` ignores it
             signal.signal(signal.SIGINT, _leave)
         if isinstance(sys.stdout, io.TextIOWrapper):

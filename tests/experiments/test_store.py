@@ -1,16 +1,13 @@
 """The store against full disks, damage, foreign files and names that look like numbers."""
 
 import ast
-import errno
 import hashlib
 import itertools
 import json
 import os
 import resource
 import time
-from contextlib import contextmanager
 from pathlib import Path
-from unittest import mock
 
 import pandas as pd
 import pytest
@@ -35,14 +32,6 @@ def store(tmp_path):
 
 def files(store):
     return sorted((path.name, path.read_bytes()) for path in store.folder.iterdir())
-
-
-@contextmanager
-def read_only(folder):
-    """As a folder of another user, or of a medium that is not writable, looks to any user."""
-    refused = OSError(errno.EROFS, "Read-only file system")
-    with mock.patch.object(Path, "replace", side_effect=refused):
-        yield
 
 
 def looks_like_a_number(text):
@@ -186,17 +175,6 @@ def test_new_sources_with_the_same_content_replace_the_sidecar_only(store, table
     store.write(UNIT, table, origin(1.0))
     assert json.loads(path.read_text())["sources"] == source_hash()
     assert part.stat().st_mtime_ns == before
-
-
-def test_a_folder_that_cannot_be_written_is_read_and_damage_is_left_there(store, table):
-    store.write(UNIT, table, origin(1.0))
-    part = store.folder / f"{UNIT.name}.csv"
-    with read_only(store.folder):
-        assert store.read(UNIT).equals(table)
-    part.write_text("")
-    with read_only(store.folder), pytest.warns(DamagedPart, match="left where it is"):
-        assert store.read(UNIT) is None
-    assert part.exists()
 
 
 def test_a_table_of_ten_classes_comes_back_to_the_bit(store):
