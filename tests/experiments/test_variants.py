@@ -29,7 +29,7 @@ def batch(n=11, replicas=3, seed=1):
     """Inputs, weights, a few of them heavy, and a gradient for the output."""
     generator = torch.Generator().manual_seed(seed)
     draw = {"generator": generator, "dtype": torch.float64}
-    w = 1 + 20 * (torch.rand(replicas, n, 1, **draw) > 0.7)
+    w = 1.0 + 20.0 * (torch.rand(replicas, n, 1, **draw) > 0.7).double()
     return torch.randn(replicas, n, 5, **draw) + 1, w, torch.randn(replicas, n, 4, **draw)
 
 
@@ -186,3 +186,19 @@ def test_what_is_kept_for_inference_is_the_whole_batch(kind, norm):
     layer.forward(z, w)
     plain.forward(z, w)
     assert all(map(torch.equal, layer.statistics(), plain.statistics()))
+
+
+def test_a_half_of_one_sample_is_refused():
+    z, w, _ = batch(n=3)
+    for norm in ("weighted", "standard"):
+        with pytest.raises(ValueError, match="all the weight lies on one position"):
+            make(CrossFittedLayer, norm).forward(z, w)
+
+
+@pytest.mark.parametrize(("kind", "each"), [(CrossFittedLayer, 0.6), (RunningSumsLayer, 0.4)])
+def test_four_samples_of_too_little_weight_are_refused(kind, each):
+    """Halves of 1.2 or a batch of 1.6, where the frequency correction divides by Z - 1."""
+    z, w, _ = batch(n=4)
+    with pytest.raises(ValueError, match="they must sum to at least 2"):
+        make(kind).forward(z, torch.full_like(w, each))
+    make(kind, correction="reliability").forward(z, torch.full_like(w, each))
