@@ -1,4 +1,4 @@
-"""Calibration against cases done by hand and against its definition."""
+"""Calibration and statistics by layer, against cases done by hand and definitions."""
 
 from types import SimpleNamespace
 
@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wbn.experiments.evaluation import calibration_error, evaluate
+from wbn.experiments.protocol import BY_LAYER, Protocol
+from wbn.experiments.training import Trainer
 
 
 def test_calibration_error_by_hand():
@@ -51,3 +53,76 @@ def test_scores_of_three_classes():
         "calibration_error": (0.3 + 0.8 + 0.4 + 0.6) / 4,
         "nll": -np.log([0.7, 0.1, 0.6, 0.4]).mean(),
     }, abs=1e-6)  # fmt: skip
+
+
+def step_twice(**changes):
+    """A tiny network of two seeds after two steps of 100 samples, 5 of them of the minority."""
+    changes = {"hidden": 6, "inference": BY_LAYER, "dtype": "float64"} | changes
+    trainer = Trainer(Protocol.paper("i", "wlf_wbn", **changes).resolved(), [0, 1])
+    data = trainer.data
+    some = torch.cat([torch.arange(190), torch.arange(5930, 5940)])
+    data.rows, data.labels, data.weights = (
+        t[:, some] for t in (data.rows, data.labels, data.weights)
+    )
+    trainer.batches = [torch.arange(start, 200, 2).expand(2, -1) for start in (0, 1)]
+    trainer.statistics.start_epoch()
+    for index in trainer.batches:
+        trainer.step(index)
+    return trainer
+
+
+def moments_by_hand(x, w):
+    """Of one replica, (N, C): Eqs. 11 and 12 with the divisor Z - 1."""
+    mean = (w * x).sum(0) / w.sum()
+    return torch.stack([mean, (w * (x - mean) ** 2).sum(0) / (w.sum() - 1)])
+
+
+@pytest.mark.parametrize("s", [0, 1])
+def test_statistics_by_layer_equal_those_by_hand(s):
+    trainer = step_twice()
+    data, (first, last) = trainer.data, trainer.network.layers
+    images, weights = data.pool[data.rows[s]], data.weights[s]
+    whole = [(images, weights)]
+    batches = [(images[index[s]], weights[index[s]]) for index in trainer.batches]
+
+    def of_hidden(parts):
+        return [moments_by_hand(x @ first.linear[s].T, w) for x, w in parts]
+
+    def of_output(parts, statistics):
+        found = []
+        for (x, w), (mean, var) in zip(parts, statistics, strict=True):
+            z = (x @ first.linear[s].T - mean) / (var + 1e-8).sqrt()
+            z = (z * first.weight[s] + first.bias[s]).relu()
+            found.append(moments_by_hand(z @ last.linear[s].T, w))
+        return sum(found) / len(found)
+
+    averaged, pooled = sum(of_hidden(batches)) / 2, of_hidden(whole)[0]
+    expected = {
+        "pooled_hidden": (pooled, of_output(batches, of_hidden(batches))),
+        "pooled_output": (averaged, of_output(whole, [averaged])),
+        "averaged_output": (pooled, of_output(batches, [pooled] * 2)),
+    }
+    for kind, layers in expected.items():
+        statistics = trainer.statistics.get(kind, data, trainer.batches)
+        for found, by_hand in zip(statistics, layers, strict=True):
+            torch.testing.assert_close(torch.cat([m[s] for m in found]), by_hand)
+
+
+@pytest.mark.parametrize("kind", ["batch_average", "pooled", *BY_LAYER])
+def test_statistics_are_known_until_the_next_step(kind):
+    trainer = step_twice(inference=[kind])
+    arguments = (kind, trainer.data, trainer.batches)
+    before = trainer.statistics.get(*arguments)
+    assert trainer.statistics.get(*arguments) is before
+    trainer.step(trainer.batches[0])
+    after = trainer.statistics.get(*arguments)
+    assert not torch.equal(after[0][0], before[0][0])
+    assert not torch.equal(after[1][1], before[1][1])
+
+
+def test_running_sums_at_inference_are_those_of_training():
+    trainer = step_twice(statistics="running_sums", inference=["pooled", "running_sums"])
+    expected = [layer.running() for layer in trainer.network.layers]
+    for kind in trainer.protocol.inference:  # a pass over all data changes nothing
+        found = trainer.statistics.get(kind, trainer.data, trainer.batches)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)

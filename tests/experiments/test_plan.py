@@ -60,6 +60,14 @@ HEAD = 'seeds = 3\n[[grid]]\nexperiment = "i"\nmethod = "lf_sbn"\n'
         ("seeds = true\n[[grid]]", "^PATH: seeds is True; "),
         ("seeds = 1_000_000_000\n[[grid]]", "^PATH: seeds is 1000000000; .* to 100000$"),
         ("seeds = 3\nseed = 1\n[[grid]]", "^PATH: no such entry: 'seed'; did you mean 'seeds'"),
+        ("seeds = 3\nfirst_seed = -1\n[[grid]]", "^PATH: first_seed is -1; give a whole number fr"),
+        ("seeds = 3\nfirst_seed = 1_000_000_001\n[[grid]]", "^PATH: first_seed .* to 1000000000$"),
+        ("seeds = 3\nfirst_seed = 0.5\n[[grid]]", "^PATH: first_seed is 0.5; "),
+        ("seeds = 3\nfirst_seed = true\n[[grid]]", "^PATH: first_seed is True; "),
+        ("seeds = 3\nfirst_seed = '1'\n[[grid]]", "^PATH: first_seed is '1'; "),
+        ("seeds = 3\nfirst_seed = [1]\n[[grid]]", r"^PATH: first_seed is \[1\]; "),
+        ("first_seed = 3\n[[grid]]", "^PATH: seeds is None; "),
+        ("seeds = 3\nfirst = 1\n[[grid]]", "^PATH: no such entry: 'first'; did you mean 'first_"),
         ('seeds = 3\n[[grid]]\nmethod = "lf_sbn"', "needs experiment"),
         (
             HEAD.replace("lf_sbn", "lfsbn"),
@@ -132,6 +140,22 @@ hidden = 4
 epochs = 2
 inference = ["pooled", "batch_average"]
 """
+
+
+@pytest.mark.parametrize("first", [0, 100, 1_000_000_000])
+def test_seeds_start_where_the_plan_says(tmp_path, first):
+    assert read_plan(write(tmp_path, f"first_seed = {first}\n{HEAD}"))[1] == range(first, first + 3)
+
+
+def test_a_plan_from_another_seed_is_run_and_stored_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("wbn.experiments.plan.RESULTS", tmp_path)
+    (tmp_path / "later").mkdir()
+    write(tmp_path / "later", f"first_seed = 119\n{HEAD}hidden = 4\nepochs = 1")
+    with ThreadPoolExecutor(1) as executor:
+        sweep(*read_plan(tmp_path / "later" / "plan.toml"), tmp_path / "later", executor)
+    assert stored("later").seed.tolist() == [119, 120, 121]
+    ends = {path.stem.rsplit("_")[-1] for path in tmp_path.glob("later/*.csv")}
+    assert ends == {"119", "120-121"}
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wbn.experiments.protocol import METHODS, Protocol
+from wbn.experiments.protocol import BY_LAYER, METHODS, PROBES, Protocol
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -234,11 +234,42 @@ def test_a_value_of_the_wrong_type_is_refused_in_one_line_with_its_name(field, o
         ({"eval_epochs": [0]}, "an entry of eval_epochs is 0"),
         ({"eval_epochs": [1, 30]}, r"eval_epochs is \(1, 30\); there are 20 epochs"),
         ({"method": "a" * 500}, r"method is 'a{79}\.\.\.; choose"),
+        ({"statistics": "cross"}, "statistics is 'cross'; choose one of batch, cross_fitted, "),
+        ({"output_shift_rate": -1}, "output_shift_rate is -1; give a number in"),
+        ({"diagnosis": "all"}, "diagnosis is 'all'; choose one of none, threshold"),
+        ({"network": "conv", "statistics": "cross_fitted"}, "choose 'mlp' for statistics$"),
+        ({"network": "conv", "output_shift_start": 1}, "choose 'mlp' for output_shift_start$"),
+        ({"network": "conv", "output_shift_rate": 0}, "choose 'mlp' for output_shift_rate$"),
+        ({"network": "conv", "diagnosis": "threshold"}, "choose 'mlp' for diagnosis$"),
+        (
+            {"network": "conv", "inference": ["pooled", *BY_LAYER]},
+            "choose 'mlp' for pooled_hidden, pooled_output, averaged_output$",
+        ),
+        ({"experiment": "lt10", "output_shift_start": -1}, "experiment is 'lt10': .* two classes$"),
+        ({"experiment": "lt10", "diagnosis": "threshold"}, "experiment is 'lt10': .* two classes$"),
+        ({"inference": "running_sums"}, r"inference is .*; running_sums need statistics of that"),
+        ({"diagnosis": "threshold", "inference": PROBES}, "have no statistics to diagnose"),
     ],
 )
 def test_what_would_fail_in_training_is_refused_before(changes, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as error:
         Protocol.paper(**{"experiment": "i", "method": "wlf_wbn"} | changes)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"statistics": "running_sums", "inference": ["running_sums", *BY_LAYER]},
+        {"experiment": "lt10", "statistics": "cross_fitted", "output_shift_rate": 0},
+        {"diagnosis": "threshold", "output_shift_start": -1.5, "output_shift_rate": 3},
+    ],
+)
+def test_interventions_are_allowed_and_seen_by_the_hash(changes):
+    protocol = Protocol.paper(**{"experiment": "i", "method": "wlf_wbn"} | changes)
+    named = {key for key in changes if key != "experiment"}
+    assert set(protocol.differences) == named
+    assert Protocol.from_dict(json.loads(json.dumps(protocol.to_dict()))).hash == protocol.hash
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The replica engine against the straightforward way, and its invariants."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,8 +14,11 @@ from wbn.context import sample_weights
 from wbn.experiments.block import Block, batch_orders, cut_batches, fold_numbers
 from wbn.experiments.evaluation import average_precision
 from wbn.experiments.network import Network
+from wbn.experiments.plan import RESULTS
 from wbn.experiments.protocol import INFERENCE, METHODS, PROBES, Protocol
+from wbn.experiments.store import Store
 from wbn.experiments.training import Trainer, blocks, run
+from wbn.experiments.verify import REPRODUCED, agreement
 from wbn.layers import WeightedBatchNorm1d
 from wbn.loss import weighted_cross_entropy
 from wbn.population import population_statistics
@@ -104,6 +109,35 @@ def test_ten_classes_equal_the_plain_loop(method, changes):
     assert trainer.network.layers[1].linear.shape == (2, 10, 6)
     for ours, theirs in zip(trainer.network.parameters, plain.parameters, strict=True):
         torch.testing.assert_close(ours[1].view_as(theirs), theirs, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("rate", [0, 3])
+def test_a_rate_of_the_output_shift_is_a_parameter_group_of_adam(rate):
+    protocol = tiny("wlf_wbn", dtype="float64", output_shift_rate=rate)
+    plain = PlainLoop(protocol, seed=4)
+    *rest, shift = plain.parameters
+    groups = [{"params": rest}, {"params": [shift], "lr": rate * 1e-3}]
+    plain.optimizer = torch.optim.Adam(groups, lr=1e-3)
+    plain.train()
+    trainer = Trainer(protocol.resolved(), [3, 4])
+    trainer.train_epoch()
+    for ours, theirs in zip(trainer.network.parameters, plain.parameters, strict=True):
+        torch.testing.assert_close(ours[1].view_as(theirs), theirs, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(("experiment", "minority"), [("i", 1), ("ii", 0)])
+def test_the_output_shift_starts_and_stays_where_it_is_put(experiment, minority):
+    put = tiny("wlf_wbn", experiment, output_shift_start=-1.5, output_shift_rate=0)
+    trainer = Trainer(put.resolved(), [0, 1])
+    expected = torch.full((2, 1, 2), 0.75)
+    expected[..., minority] = -0.75
+    before = [p.clone() for p in trainer.network.parameters]
+    assert torch.equal(before[-1], expected)
+    for start in (0, 100):
+        trainer.step(torch.arange(start, start + 5000, 50).expand(2, -1))
+    after = trainer.network.parameters
+    moved = [not torch.equal(a, b) for a, b in zip(after, before, strict=True)]
+    assert moved == [True] * 5 + [False]
 
 
 def test_logit_adjustment_adds_the_log_prior_in_training_only():
@@ -240,6 +274,15 @@ def test_logits_are_what_is_evaluated(inference):
     assert logits.shape == (2, len(some), 2)
     right = (logits.argmax(-1) == data.eval_labels).double().mean(1)
     assert trainer.evaluate(inference).accuracy_overall.tolist() == right.tolist()
+
+
+def test_a_stored_run_has_the_bits_of_its_first_epoch():
+    store = Store(RESULTS / "family")
+    unit = next(unit for unit, _ in store.units() if unit.protocol.method == "wlf_wbn")
+    first = replace(unit.protocol, epochs=1, eval_epochs=(1,))
+    kept, fresh = store.read(unit), run(first, unit.seeds, progress=False)
+    kept = kept[kept.epoch == 1].reset_index(drop=True).assign(protocol=first.hash)
+    assert agreement(kept, fresh) in REPRODUCED  # identical, on the machine that stored it
 
 
 def test_training_learns():

@@ -10,10 +10,18 @@ import torch
 from torch import Tensor
 
 from wbn.checks import check_enough
-from wbn.core import moments, normalize, normalize_backward
+from wbn.core import Moments, moments, normalize, normalize_backward
 from wbn.functional import stored_variance
 
 SAMPLES = (1,)  # the dimension that moments are taken over, in (S, N, C)
+
+
+def checked_moments(x: Tensor, w: Tensor | None, correction: str) -> Moments:
+    """Moments over samples, refused where what is there has no variance."""
+    m = moments(x, w, SAMPLES, correction)
+    largest, least = m.concentration.max().item(), m.total.min().item()
+    check_enough(least, largest, correction, torch.finfo(x.dtype).eps)
+    return m
 
 
 class Layer:
@@ -50,10 +58,7 @@ class Layer:
             self.moments, y = None, x + self.bias
         else:
             w = w if self.norm == "weighted" else None
-            self.moments = m = moments(x, w, SAMPLES, self.correction)
-            if w is not None:
-                largest, least = m.concentration.max().item(), m.total.min().item()
-                check_enough(least, largest, self.correction, torch.finfo(x.dtype).eps)
+            self.moments = m = checked_moments(x, w, self.correction)
             y = normalize(m.centered, m.var, self.weight, self.bias, self.eps)
         if self.relu:
             y.relu_()

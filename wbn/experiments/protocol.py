@@ -234,6 +234,11 @@ class Protocol:
                 f"experiment is {self.experiment!r}: output_shift_start and diagnosis are for two "
                 "classes"
             )
+        if self.diagnosis != "none" and set(self.inference) & set(PROBES):
+            raise ValueError(
+                f"inference is {self.inference}: {' and '.join(PROBES)} have no statistics to "
+                "diagnose, leave them or the diagnosis out"
+            )
         if "running_sums" in self.inference and self.statistics != "running_sums":
             refuse("inference", self.inference, "running_sums need statistics of that name")
         if self.network == "conv":

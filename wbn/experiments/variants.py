@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from wbn.core import moments, normalize
-from wbn.experiments.layer import SAMPLES, Layer
+from wbn.experiments.layer import SAMPLES, Layer, checked_moments
 
 MOMENTUM = 0.02  # of running sums; it gives them the weight of about a hundred mini-batches
 
@@ -26,11 +26,11 @@ class CrossFittedLayer(Layer):
     """
 
     def _normalized(self, x: Tensor, w: Tensor | None, gamma: Tensor, b: Tensor) -> Tensor:
-        self.moments = moments(x.detach(), w, SAMPLES, self.correction)
+        self.moments = checked_moments(x.detach(), w, self.correction)
         y = torch.empty_like(x)
         for own, other in ((0, 1), (1, 0)):
             weights = None if w is None else w[:, other::2]
-            m = moments(x[:, other::2], weights, SAMPLES, self.correction)
+            m = checked_moments(x[:, other::2], weights, self.correction)
             y[:, own::2] = normalize(x[:, own::2] - m.mean, m.var, gamma, b, self.eps)
         return y
 
@@ -76,7 +76,7 @@ class RunningSumsLayer(CrossFittedLayer):
 
     def _normalized(self, x: Tensor, w: Tensor | None, gamma: Tensor, b: Tensor) -> Tensor:
         fixed = x.detach()
-        self.moments = moments(fixed, w, SAMPLES, self.correction)
+        self.moments = checked_moments(fixed, w, self.correction)
         self.latest = _sums(fixed, w)
         mean, var = self.running()
         m = moments(x, None, SAMPLES, "none")
