@@ -11,7 +11,7 @@ from selenium.webdriver.common.keys import Keys
 
 import wbn
 
-PAGE, FIGURE = "07_class_balanced", "#class-balanced"
+PAGE, FIGURE = "09_class_balanced", "#class-balanced"
 BATCH = torch.tensor([0] * 99 + [1])
 LEFT, RIGHT, HOME, END = Keys.ARROW_LEFT, Keys.ARROW_RIGHT, Keys.HOME, Keys.END
 # Keys for the two sliders, then the power of ten of 1 - beta and the class size that they lead to.

@@ -2,7 +2,7 @@
 
 A prediction is strict: one that has several parts has held only if all of them did. The words
 were declared before the runs that judge them. The criteria say the same as conditions on numbers;
-those of chapter 8 are in its plans, those of chapter 3 were put in this form afterwards.
+those of chapter 10 are in its plans, those of chapter 3 were put in this form afterwards.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ten predictions of chapter 8, about ten long-tailed classes.
+"""The ten predictions of chapter 10, about ten long-tailed classes.
 
 They are conditions on means, at epoch 20 (10 for the convolutional network), with averages over
 mini-batches at inference where they don't say otherwise. CB is beta = 0.999, IF is beta = 1.
@@ -127,7 +127,7 @@ def other_normalizer() -> pd.DataFrame:
 
 LONG_TAIL = (
     Prediction(
-        name="8.1 sign",
+        name="10.1 sign",
         words=(
             "Class-balanced weights with WBN are behind the same weights with standard BN, at "
             "every ratio and for both beta, and farther behind at 200 than at 10."
@@ -138,7 +138,7 @@ LONG_TAIL = (
         judge=sign_grows,
     ),
     Prediction(
-        name="8.2 size",
+        name="10.2 size",
         words=(
             "With inverse frequencies (beta = 1) the gap is smaller than in experiment (iii), even "
             "at a ratio of 200."
@@ -149,7 +149,7 @@ LONG_TAIL = (
         judge=smaller_than_two,
     ),
     Prediction(
-        name="8.3 weights",
+        name="10.3 weights",
         words="At 100 and 200 the gap is larger for beta = 1 than for 0.999.",
         declared=DECLARED,
         criterion="The gap is lower for IF than for CB, at 100 and at 200.",
@@ -157,7 +157,7 @@ LONG_TAIL = (
         judge=full_weights_cost_more,
     ),
     Prediction(
-        name="8.4 inference",
+        name="10.4 inference",
         words=(
             "Pooled statistics raise WBN at 100 and 200, do not bring it ahead of standard BN "
             "there, and move plain and weighted loss with standard BN by less than half a point."
@@ -171,7 +171,7 @@ LONG_TAIL = (
         judge=pooling_raises,
     ),
     Prediction(
-        name="8.5 classes",
+        name="10.5 classes",
         words=(
             "At 100 and 200 WBN loses most in the three smallest classes and nothing in the three "
             "largest."
@@ -185,7 +185,7 @@ LONG_TAIL = (
         judge=smallest_lose,
     ),
     Prediction(
-        name="8.6 alternatives",
+        name="10.6 alternatives",
         words=(
             "The class-balanced sampler lies between the two arms with beta = 1. At 100 and 200 "
             "logit adjustment is the best of all."
@@ -199,7 +199,7 @@ LONG_TAIL = (
         judge=alternatives_rank,
     ),
     Prediction(
-        name="8.7 calibration",
+        name="10.7 calibration",
         words="WBN has a larger calibration error than standard BN with the same weights.",
         declared=DECLARED,
         criterion="Its error minus that of standard BN is above zero, at every ratio, CB and IF.",
@@ -207,7 +207,7 @@ LONG_TAIL = (
         judge=lambda gap: bool((gap["mean"] > 0).all()),
     ),
     Prediction(
-        name="8.8 convolutions",
+        name="10.8 convolutions",
         words="The sign of the first line carries over.",
         declared=DECLARED,
         criterion="With output BN the gap of the convolutional network is below zero, CB and IF.",
@@ -215,7 +215,7 @@ LONG_TAIL = (
         judge=lambda gap: bool((gap["mean"] < 0).all()),
     ),
     Prediction(
-        name="8.9 no output BN",
+        name="10.9 no output BN",
         words=(
             "Without normalization of the output the gap is smaller than with it, at 100 and 200 "
             "and in the convolutional network, for both beta."
@@ -226,7 +226,7 @@ LONG_TAIL = (
         judge=smaller_without,
     ),
     Prediction(
-        name="8.10 the other normalizer",
+        name="10.10 the other normalizer",
         words=(
             "With the data set's loss normalizer in addition, WBN is ahead of standard BN at 100 "
             "and 200, for both beta; and standard BN with output BN is better still."
