@@ -12,6 +12,7 @@ import pandas as pd
 from wbn.analysis.cause import (
     BOTH_KINDS,
     FROZEN,
+    NORMALIZERS,
     REFERENCE,
     TEN,
     TWO,
@@ -31,7 +32,6 @@ from wbn.experiments.protocol import Protocol
 
 DECLARED = "wbn/analysis/predictions_cause.py, 2026-11-16, before the runs"
 SEEDS = range(100, 120)
-NORMALIZERS = ("batch", "dataset")
 # Arms whose shift the counting model predicts.
 COUNTED = (
     *(("wlf_sbn", {"loss_normalizer": n}) for n in NORMALIZERS),
