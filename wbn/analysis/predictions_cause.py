@@ -23,10 +23,10 @@ from wbn.analysis.cause import (
     paired,
     settings,
 )
-from wbn.analysis.causes import HARDER
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.counting import equilibrium, predicted, threshold
 from wbn.analysis.predictions import Prediction
+from wbn.analysis.suspects import HARDER
 from wbn.experiments import EXPERIMENTS, load_split
 from wbn.experiments.protocol import Protocol
 
