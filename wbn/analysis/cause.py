@@ -12,21 +12,22 @@ from scipy.optimize import isotonic_regression
 
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.counting import predicted
-from wbn.analysis.intervals import mean_interval
-from wbn.experiments import EXPERIMENTS
+from wbn.analysis.intervals import intervals, mean_interval
+from wbn.experiments import EXPERIMENTS, METHODS
 from wbn.experiments.diagnosis import minority_signal
 from wbn.experiments.plan import stored
 from wbn.experiments.protocol import Protocol
 from wbn.experiments.training import Trainer
 
 TWO, TEN = "cause", "cause_ten"  # the stores
-METHODS, NORMALIZERS = ("wlf_sbn", "wlf_wbn"), ("batch", "dataset")
+WEIGHTED_LOSS, NORMALIZERS = ("wlf_sbn", "wlf_wbn"), ("batch", "dataset")
 BOTH_KINDS = ("batch_average", "pooled")
 REFERENCE = {
     "loss_normalizer": "batch", "learning_rate": 1e-3, "batch_size": 100, "epochs": EPOCH,
     "statistics": "batch", "output_shift_start": 0.0, "output_shift_rate": 1.0,
 }  # fmt: skip
 FROZEN = {"output_shift_rate": 0.0}
+AS_IT_IS = "WLF+WBN"
 # What is taken away from WLF+WBN, and how.
 INTERVENTIONS = {
     "shift frozen": FROZEN,
@@ -83,7 +84,7 @@ def beyond_half(changed: pd.DataFrame, store: str, metric: str) -> pd.DataFrame:
     The metric of the arm minus the mean of the two, paired over seeds: above zero, more than half
     of the gap is gone.
     """
-    standard, weighted = (arm(method, store) for method in ("wlf_sbn", "wlf_wbn"))
+    standard, weighted = (arm(method, store) for method in WEIGHTED_LOSS)
     return paired([(1, changed), (-0.5, standard), (-0.5, weighted)], metric)
 
 
@@ -92,7 +93,7 @@ def weighted_arms(store: str, **changes: object) -> dict[str, pd.DataFrame]:
 
     Running sums are the averages of the arm that is trained with them.
     """
-    arms = {"as it is": {}} | INTERVENTIONS
+    arms = {AS_IT_IS: {}} | INTERVENTIONS
     rows = {label: arm("wlf_wbn", store, **own, **changes) for label, own in arms.items()}
     return {
         label: _averages_or_pooled(table.replace({"inference": {"running_sums": "batch_average"}}))
@@ -112,6 +113,17 @@ def remaining(store: str, metric: str, **changes: object) -> dict[str, pd.DataFr
     return {label: paired([(1, rows), (-1, standard)], metric) for label, rows in arms.items()}
 
 
+def arm_means(store: str, metric: str, **changes: object) -> pd.DataFrame:
+    """Means of WLF+sBN, WLF+WBN and WLF+WBN with each intervention, with 95 % intervals.
+
+    Columns arm, experiment, inference, mean, low, high, n and sd.
+    """
+    standard = _averages_or_pooled(arm("wlf_sbn", store, **changes))
+    arms = {METHODS["wlf_sbn"]: standard, **weighted_arms(store, **changes)}
+    rows = pd.concat(arms, names=["arm"]).reset_index("arm")
+    return intervals(rows, ["arm", "experiment", "inference"], metric)
+
+
 def shares(store: str, metric: str, draws: int = 2000) -> pd.DataFrame:
     r"""Share of the gap that each intervention takes away, with its 95 % interval.
 
@@ -127,7 +139,7 @@ def shares(store: str, metric: str, draws: int = 2000) -> pd.DataFrame:
     table, rows = pd.DataFrame(columns), []
     for (experiment, inference), runs in table.groupby(level=keys[:2], sort=False):
         random = np.random.default_rng(0)
-        gains = runs.sub(runs["as it is"], axis=0)
+        gains = runs.sub(runs[AS_IT_IS], axis=0)
         drawn = gains.to_numpy()[random.integers(len(gains), size=(draws, len(gains)))].sum(1)
         resampled = pd.DataFrame(drawn, columns=gains.columns)
         for label in INTERVENTIONS:
@@ -145,7 +157,9 @@ def drifts() -> tuple[pd.DataFrame, pd.DataFrame]:
     and gain.
     """
     networks, model = [], []
-    for experiment, method, normalizer in itertools.product(EXPERIMENTS, METHODS, NORMALIZERS):
+    for experiment, method, normalizer in itertools.product(
+        EXPERIMENTS, WEIGHTED_LOSS, NORMALIZERS
+    ):
         names = {"experiment": experiment, "method": method, "loss_normalizer": normalizer}
         rows = arm(**names, inference="pooled")
         networks.append(rows[["seed", "epoch", "shift", "gain"]].assign(**names))
@@ -180,7 +194,7 @@ def settings(experiment: str) -> pd.DataFrame:
     two references, also after the first and the fifth epoch.
     """
     runs = stored(TWO, "epochs", experiment=experiment, inference=BOTH_KINDS)
-    references = pd.concat(arm(m, experiment=experiment) for m in ("wlf_sbn", "wlf_wbn")).protocol
+    references = pd.concat(arm(m, experiment=experiment) for m in WEIGHTED_LOSS).protocol
     kept = runs[runs.protocol.isin(references) | (runs.epoch == runs.epochs)]
     keys = ["protocol", "method", "inference", "epoch"]
     return kept.groupby(keys)[["relative_threshold", "accuracy_minority"]].mean().reset_index()
