@@ -18,13 +18,11 @@ from wbn.analysis.cause import (
     TWO,
     arm,
     beyond_half,
-    error_ratio,
-    left_out_errors,
     paired,
-    settings,
 )
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.counting import equilibrium, predicted, threshold
+from wbn.analysis.curve import error_ratio, left_out_errors, settings
 from wbn.analysis.predictions import Prediction
 from wbn.analysis.suspects import HARDER
 from wbn.experiments import EXPERIMENTS, load_split
