@@ -62,7 +62,8 @@ def test_what_is_regained_and_left_makes_up_the_gap():
     for kind in ("batch_average", "pooled"):
         assert table["gap", kind] + table["regained", kind] == pytest.approx(table["left", kind])
     runs = stored("cause", "output_shift_rate", experiment="iii", epoch=20, inference="pooled",
-                  loss_normalizer="batch", statistics="batch", learning_rate=1e-3, epochs=20, output_norm=["standard", "weighted"],
+                  loss_normalizer="batch", statistics="batch", learning_rate=1e-3, epochs=20,
+                  output_norm=["standard", "weighted"],
                   output_shift_start=0.0, batch_size=100)  # fmt: skip
     frozen = runs[(runs.output_shift_rate == 0) & (runs.method == "wlf_wbn")]
     standard = runs[(runs.output_shift_rate == 1) & (runs.method == "wlf_sbn")]
