@@ -12,7 +12,6 @@ from wbn.analysis.cause import (
     paired,
     parts,
     positions_of_test_images,
-    shares,
 )
 from wbn.experiments import Protocol, run
 from wbn.experiments.plan import stored
@@ -78,11 +77,3 @@ def test_means_are_those_of_each_arm():
     own = arm("wlf_wbn", experiment="iii", statistics="running_sums", inference="running_sums")
     last = own[own.epoch == 20].accuracy_minority.mean()
     assert table["running sums", "batch_average"] == pytest.approx(last)
-    shares_of_gap = shares("cause", "accuracy_minority").set_index(
-        ["experiment", "inference", "taken away"]
-    )["mean"]
-    standard, weighted, frozen = (
-        table[label, "pooled"] for label in ("WLF+sBN", "WLF+WBN", "shift frozen")
-    )
-    expected = (frozen - weighted) / (standard - weighted)
-    assert shares_of_gap["iii", "pooled", "shift frozen"] == pytest.approx(expected)

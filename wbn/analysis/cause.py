@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from wbn.analysis.claims import EPOCH
@@ -139,32 +138,6 @@ def parts(store: str, **changes: object) -> pd.DataFrame:
     tables["regained"] = paired([(1, frozen), (-1, weighted)], metric)
     tables["left"] = paired([(1, frozen), (-1, standard)], metric)
     return _averages_or_pooled(pd.concat(tables, names=["part"]).reset_index("part"))
-
-
-def shares(store: str, metric: str, draws: int = 2000) -> pd.DataFrame:
-    r"""Share of the gap that each intervention takes away, with its 95 % interval.
-
-    .. math:: \frac{\sum_s (a_s - c_s)}{\sum_s (b_s - c_s)}
-
-    over seeds s, with the metric of the arm, of WLF+sBN and of WLF+WBN. The interval is the
-    bootstrap's, over seeds. Beyond 1 the arm is ahead of WLF+sBN, below 0 behind WLF+WBN.
-    """
-    arms = weighted_arms(store)
-    keys = ["experiment", "inference", "seed"]
-    known = {"standard": _averages_or_pooled(arm("wlf_sbn", store)), **arms}
-    columns = {label: rows.set_index(keys)[metric] for label, rows in known.items()}
-    table, rows = pd.DataFrame(columns), []
-    for (experiment, inference), runs in table.groupby(level=keys[:2], sort=False):
-        random = np.random.default_rng(0)
-        gains = runs.sub(runs[AS_IT_IS], axis=0)
-        drawn = gains.to_numpy()[random.integers(len(gains), size=(draws, len(gains)))].sum(1)
-        resampled = pd.DataFrame(drawn, columns=gains.columns)
-        for label in INTERVENTIONS:
-            low, high = (resampled[label] / resampled["standard"]).quantile([0.025, 0.975])
-            share = gains[label].sum() / gains["standard"].sum()
-            rows.append({"experiment": experiment, "inference": inference, "taken away": label,
-                         "mean": share, "low": low, "high": high})  # fmt: skip
-    return pd.DataFrame(rows)
 
 
 def drifts() -> tuple[pd.DataFrame, pd.DataFrame]:
