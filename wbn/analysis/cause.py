@@ -100,8 +100,9 @@ def weighted_arms(store: str, **changes: object) -> dict[str, pd.DataFrame]:
 
 
 def _averages_or_pooled(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with these two kinds of statistics, after the last epoch."""
-    return rows[rows.inference.isin(BOTH_KINDS) & (rows.epoch == EPOCH)]
+    """Rows with these two kinds of statistics, after the last epoch, experiments in order."""
+    kept = rows[rows.inference.isin(BOTH_KINDS) & (rows.epoch == EPOCH)]
+    return kept.sort_values("experiment", kind="stable")
 
 
 def remaining(store: str, metric: str, **changes: object) -> dict[str, pd.DataFrame]:
