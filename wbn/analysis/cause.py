@@ -26,6 +26,18 @@ REFERENCE = {
 }  # fmt: skip
 FROZEN = {"output_shift_rate": 0.0}
 AS_IT_IS = "WLF+WBN"
+# How the shift of WLF+sBN is learned, and in which layers WLF+WBN has weights.
+SHIFTS = {
+    "learned": {},
+    "frozen at 0": FROZEN,
+    "started at -1": {"output_shift_start": -1.0},
+    "three times faster": {"output_shift_rate": 3.0},
+}
+WEIGHTS_IN = {
+    "both layers": {},
+    "hidden layer": {"output_norm": "standard"},
+    "output layer": {"hidden_norm": "standard"},
+}
 # What is taken away from WLF+WBN, and how.
 INTERVENTIONS = {
     "shift frozen": FROZEN,
@@ -39,6 +51,12 @@ def arm(method: str, store: str = TWO, **changes: object) -> pd.DataFrame:
     norm = "weighted" if method == "wlf_wbn" else "standard"
     norms = {"hidden_norm": norm, "output_norm": norm}
     return stored(store, **{"method": method, **REFERENCE, **norms, **changes})
+
+
+def arms(method: str, changes: dict[str, dict], **only: object) -> pd.DataFrame:
+    """Rows of several arms, named by a column `arm`; of each, those that `only` says."""
+    rows = {label: arm(method, **own, **only) for label, own in changes.items()}
+    return pd.concat(rows, names=["arm"]).reset_index("arm")
 
 
 def paired(
@@ -91,8 +109,8 @@ def weighted_arms(store: str, **changes: object) -> dict[str, pd.DataFrame]:
 
     Running sums are the averages of the arm that is trained with them.
     """
-    arms = {AS_IT_IS: {}} | INTERVENTIONS
-    rows = {label: arm("wlf_wbn", store, **own, **changes) for label, own in arms.items()}
+    known = {AS_IT_IS: {}} | INTERVENTIONS
+    rows = {label: arm("wlf_wbn", store, **own, **changes) for label, own in known.items()}
     return {
         label: _averages_or_pooled(table.replace({"inference": {"running_sums": "batch_average"}}))
         for label, table in rows.items()
@@ -108,8 +126,8 @@ def _averages_or_pooled(rows: pd.DataFrame) -> pd.DataFrame:
 def remaining(store: str, metric: str, **changes: object) -> dict[str, pd.DataFrame]:
     """Gap of WLF+WBN to WLF+sBN as it is and with each intervention, paired over seeds."""
     standard = arm("wlf_sbn", store, **changes)
-    arms = weighted_arms(store, **changes)
-    return {label: paired([(1, rows), (-1, standard)], metric) for label, rows in arms.items()}
+    weighted = weighted_arms(store, **changes)
+    return {label: paired([(1, rows), (-1, standard)], metric) for label, rows in weighted.items()}
 
 
 def arm_means(store: str, metric: str, **changes: object) -> pd.DataFrame:
@@ -118,8 +136,8 @@ def arm_means(store: str, metric: str, **changes: object) -> pd.DataFrame:
     Columns arm, experiment, inference, mean, low, high, n and sd.
     """
     standard = _averages_or_pooled(arm("wlf_sbn", store, **changes))
-    arms = {METHODS["wlf_sbn"]: standard, **weighted_arms(store, **changes)}
-    rows = pd.concat(arms, names=["arm"]).reset_index("arm")
+    known = {METHODS["wlf_sbn"]: standard, **weighted_arms(store, **changes)}
+    rows = pd.concat(known, names=["arm"]).reset_index("arm")
     return intervals(rows, ["arm", "experiment", "inference"], metric)
 
 
