@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pandas as pd
 
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.counting import predicted
-from wbn.analysis.intervals import intervals, mean_interval
+from wbn.analysis.intervals import intervals
 from wbn.experiments import EXPERIMENTS, METHODS
 from wbn.experiments.diagnosis import minority_signal
 from wbn.experiments.plan import stored
@@ -60,7 +60,7 @@ def arms(method: str, changes: dict[str, dict], **only: object) -> pd.DataFrame:
 
 
 def paired(
-    combine: Iterable[tuple[float, pd.DataFrame]], metric: str = "accuracy_minority"
+    combine: Sequence[tuple[float, pd.DataFrame]], metric: str = "accuracy_minority"
 ) -> pd.DataFrame:
     """Mean over seeds of a sum of arms with factors, with its 95 % interval.
 
@@ -86,12 +86,9 @@ def paired(
     """
     keys = ["experiment", "inference", "epoch", "seed"]
     columns = [factor * rows.set_index(keys)[metric] for factor, rows in combine]
-    total = pd.concat(columns, axis=1, join="inner").sum(axis=1)
+    total = pd.concat(columns, axis=1, join="inner").sum(axis=1).rename(metric).reset_index()
     size = sum(abs(factor) for factor, _ in combine)
-    grouped = total.groupby(level=keys[:3], sort=False)
-    estimates = {key: mean_interval(values, (-size, size)) for key, values in grouped}
-    index = pd.MultiIndex.from_tuples(estimates, names=keys[:3])
-    return pd.DataFrame(estimates.values(), index).reset_index()
+    return intervals(total, keys[:3], metric, (-size, size))
 
 
 def beyond_half(changed: pd.DataFrame, store: str, metric: str) -> pd.DataFrame:
