@@ -38,7 +38,8 @@ def test_one_curve_needs_half_the_error_and_five_points():
         good = {"curve": 0.04, "ratio": 0.4, "high": 0.9}
         return pd.DataFrame([good, good | second])
 
-    assert held("7.3", errors()) and held("7.4", errors())
+    assert held("7.3", errors())
+    assert held("7.4", errors())
     assert not held("7.3", errors(ratio=0.51))
     assert not held("7.3", errors(high=1.01))
     assert not held("7.4", errors(curve=0.051))
