@@ -1,0 +1,105 @@
+"""Numbers of class-balanced weights and of ten long-tailed classes."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pandas as pd
+
+from wbn.analysis.betas import by_reading
+from wbn.analysis.ledger.statement import Statement, rows
+from wbn.analysis.long_tail import convolutions, gaps, settings
+from wbn.analysis.predictions_long_tail import LONG_TAIL
+from wbn.analysis.text import count, percent
+from wbn.experiments.data import ALL_EXPERIMENTS, LONG_TAILED
+
+WITHOUT = ("no output BN", "no output BN, data set")
+
+
+def values_and_readings() -> list[str]:
+    """How many values of beta are run, and in how many readings."""
+    table = by_reading(rows("betas", "beta", "loss_normalizer", "output_norm"))
+    return [count(table.beta.nunique()), count(table.reading.nunique())]
+
+
+def classes() -> list[str]:
+    """How many classes the long-tailed experiments have."""
+    (number,) = {len(ALL_EXPERIMENTS[name].sizes) for name in LONG_TAILED}
+    return [count(number)]
+
+
+@cache
+def differences() -> pd.DataFrame:
+    """WBN minus standard BN with the same weights, in both networks and all settings."""
+    both = {"paper's": gaps(settings()), "convolutional": gaps(convolutions())}
+    return pd.concat(both, names=["network"]).reset_index("network")
+
+
+def most_behind() -> str:
+    """Points, with output BN and averages over mini-batches."""
+    return percent(-differences().query("setting == 'output BN'")["mean"].min())
+
+
+def most_ahead() -> str:
+    """Points, without output BN and with averages over mini-batches."""
+    return percent(differences().query("setting in @WITHOUT")["mean"].max())
+
+
+def behind_from() -> int:
+    """The lowest ratio from which on the interval lies below zero, for both kinds of weights."""
+    gap = differences().query("setting == 'output BN' and network == \"paper's\"")
+    behind = (gap.high < 0).groupby(gap.experiment.map(LONG_TAILED)).all().sort_index()
+    return int(behind.index[behind[::-1].cummin()[::-1]][0])
+
+
+def held() -> list[str]:
+    """How many of the predictions held, and how many there are."""
+    outcomes = [prediction.verdict().outcome for prediction in LONG_TAIL]
+    return [count(outcomes.count("held")), count(len(outcomes))]
+
+
+TEN = "experiments lt10 to lt200"
+SAME_WEIGHTS = (
+    "results/long_tail, bare_output and convolution, last epoch, averages over mini-batches: "
+    "balanced accuracy, WBN minus standard BN with the same weights, "
+)
+BEHIND = f"{SAME_WEIGHTS}with output BN, smallest mean"
+AHEAD = f"{SAME_WEIGHTS}without output BN, largest mean"
+
+WEIGHTS = (
+    Statement(
+        "{} values of \u2026 are run in {} readings",
+        "plan of results/betas",
+        values_and_readings,
+    ),
+)
+TEN_CLASSES = (
+    Statement("{} digits, long-tailed", TEN, classes),
+    Statement("with {} outputs", TEN, classes),
+    Statement("{} long-tailed classes", TEN, classes),
+    Statement("with {} classes", TEN, classes),
+    Statement("has {}, {}, {} or {} times the images of the smallest", TEN, LONG_TAILED.values),
+    Statement(
+        "ratios of {} to {}", TEN, lambda: [min(LONG_TAILED.values()), max(LONG_TAILED.values())]
+    ),
+    Statement(
+        "a small convolutional network at {}",
+        "results/convolution",
+        lambda: [LONG_TAILED[name] for name in rows("convolution").experiment.unique()],
+    ),
+    Statement(
+        "{} predictions, made before any result", "LONG_TAIL", lambda: [count(len(LONG_TAIL))]
+    ),
+    Statement("{} of {} predictions held", "predictions 1 to 10 of chapter 10", held),
+    Statement("up to {} points behind standard BN", BEHIND, lambda: [most_behind()]),
+    Statement("up to {} points of balanced accuracy behind", BEHIND, lambda: [most_behind()]),
+    Statement("up to {} points ahead", AHEAD, lambda: [most_ahead()]),
+    Statement(
+        "level with standard BN or ahead by at most {} points", AHEAD, lambda: [most_ahead()]
+    ),
+    Statement(
+        "from a ratio of {} on, by at most {} points",
+        f"{BEHIND}; the ratio from which on both intervals lie below zero",
+        lambda: [behind_from(), most_behind()],
+    ),
+)
