@@ -1,10 +1,19 @@
 """Arms, shares of the gap and the one curve, on tables whose answers are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from wbn.analysis.cause import arm, error_ratio, left_out_errors, paired
+from wbn.analysis.cause import (
+    arm,
+    error_ratio,
+    left_out_errors,
+    paired,
+    positions_of_test_images,
+)
+from wbn.experiments import Protocol, run
 
 RANDOM = np.random.default_rng(0)
 
@@ -69,3 +78,12 @@ def test_an_arm_has_one_protocol_for_each_experiment():
     rows = arm("wlf_wbn")
     assert rows.groupby("experiment").protocol.nunique().tolist() == [1, 1, 1]
     assert set(rows.seed) == set(range(100, 120))
+
+
+def test_recall_is_the_share_of_minority_positions_beyond_the_threshold():
+    protocol = Protocol.paper("iii", "wlf_wbn", hidden=8, epochs=1)
+    found = positions_of_test_images(protocol, seed=3, inference="pooled")
+    scores = run(replace(protocol, inference="pooled"), [3], progress=False).iloc[0]
+    beyond = found.position > found.relative_threshold
+    assert beyond[found.minority].mean() == scores.accuracy_minority
+    assert (~beyond)[~found.minority].mean() == scores.accuracy_majority

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import isotonic_regression
 
 from wbn.analysis.claims import EPOCH
+from wbn.analysis.counting import predicted
 from wbn.analysis.intervals import mean_interval
+from wbn.experiments import EXPERIMENTS
+from wbn.experiments.diagnosis import minority_signal
 from wbn.experiments.plan import stored
+from wbn.experiments.protocol import Protocol
+from wbn.experiments.training import Trainer
 
 TWO, TEN = "cause", "cause_ten"  # the stores
+METHODS, NORMALIZERS = ("wlf_sbn", "wlf_wbn"), ("batch", "dataset")
 BOTH_KINDS = ("batch_average", "pooled")
 REFERENCE = {
     "loss_normalizer": "batch", "learning_rate": 1e-3, "batch_size": 100, "epochs": EPOCH,
@@ -128,6 +136,41 @@ def shares(store: str, metric: str, draws: int = 2000) -> pd.DataFrame:
             rows.append({"experiment": experiment, "inference": inference, "taken away": label,
                          "mean": share, "low": low, "high": high})  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def drifts() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Shift and gain of the references in the networks, and in the counting model.
+
+    Both normalizers of the loss; columns experiment, method, loss_normalizer, seed, epoch, shift
+    and gain.
+    """
+    networks, model = [], []
+    for experiment, method, normalizer in itertools.product(EXPERIMENTS, METHODS, NORMALIZERS):
+        names = {"experiment": experiment, "method": method, "loss_normalizer": normalizer}
+        rows = arm(**names, inference="pooled")
+        networks.append(rows[["seed", "epoch", "shift", "gain"]].assign(**names))
+        seeds = range(rows.seed.min(), rows.seed.max() + 1)
+        model.append(predicted(Protocol.paper(**names), seeds).assign(**names))
+    return pd.concat(networks), pd.concat(model)
+
+
+def positions_of_test_images(protocol: Protocol, seed: int, inference: str) -> pd.DataFrame:
+    """Where a network puts test images: 0 is the training majority's mean, 1 the minority's.
+
+    Columns position, minority (whether the image belongs to it) and relative_threshold. The
+    network is trained here.
+    """
+    trainer = Trainer(replace(protocol, diagnosis="threshold").resolved(), [seed])
+    for _ in range(protocol.epochs):
+        trainer.train_epoch()
+    signal = minority_signal(trainer.logits(inference), trainer.data)[0]
+    scores = trainer.evaluate(inference)
+    tau, separation = scores.loc[0, ["relative_threshold", "separation"]]
+    return pd.DataFrame({
+        "position": tau + signal.double().numpy() / separation,
+        "minority": (trainer.data.eval_labels[0] == trainer.data.minority).numpy(),
+        "relative_threshold": tau,
+    })  # fmt: skip
 
 
 def settings(experiment: str) -> pd.DataFrame:

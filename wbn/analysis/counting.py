@@ -7,6 +7,7 @@ puts them by their shares of the weight alone.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -71,6 +72,7 @@ def slopes(
     return push - pull, push * first - pull * second
 
 
+@cache
 def predicted(protocol: Protocol, seeds: range) -> pd.DataFrame:
     """Shift and gain after each epoch, from the counts of the mini-batches that a seed trains on.
 

@@ -12,6 +12,7 @@ import pandas as pd
 from wbn.analysis.cause import (
     BOTH_KINDS,
     FROZEN,
+    NORMALIZERS,
     REFERENCE,
     TEN,
     TWO,
@@ -22,16 +23,15 @@ from wbn.analysis.cause import (
     paired,
     settings,
 )
-from wbn.analysis.causes import HARDER
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.counting import equilibrium, predicted, threshold
 from wbn.analysis.predictions import Prediction
+from wbn.analysis.suspects import HARDER
 from wbn.experiments import EXPERIMENTS, load_split
 from wbn.experiments.protocol import Protocol
 
 DECLARED = "wbn/analysis/predictions_cause.py, 2026-11-16, before the runs"
 SEEDS = range(100, 120)
-NORMALIZERS = ("batch", "dataset")
 # Arms whose shift the counting model predicts.
 COUNTED = (
     *(("wlf_sbn", {"loss_normalizer": n}) for n in NORMALIZERS),

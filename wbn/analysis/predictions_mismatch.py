@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from wbn.analysis.causes import runs_by_batch_size
 from wbn.analysis.claims import CLAIMS, EPOCH
 from wbn.analysis.intervals import intervals, paired_difference
 from wbn.analysis.predictions import Prediction
+from wbn.analysis.suspects import runs_by_batch_size
 from wbn.experiments.plan import stored
 from wbn.experiments.protocol import FAMILY
 

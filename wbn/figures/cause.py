@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import isotonic_regression
 
 from wbn.experiments.protocol import METHODS
-from wbn.figures.runs import GIVEN, low_mean_high
+from wbn.figures.runs import CLASS_COLORS, GIVEN, low_mean_high
 from wbn.figures.style import INK, MAJORITY, MARKERS, METHOD_COLORS, MINORITY, fitted
 
 METHOD_NAMES = {METHODS[method]: color for method, color in METHOD_COLORS.items()}
@@ -39,6 +39,28 @@ def one_curve(settings: Mapping[str, pd.DataFrame]) -> Figure:
     grid.set_titles("({col_name})")
     grid.set_axis_labels("relative threshold", "minority accuracy (%)")
     return fitted(grid, 2.9, columns=2)
+
+
+def positions(networks: Mapping[str, pd.DataFrame]) -> Figure:
+    """Where test images lie between the training classes, with the threshold, network by network.
+
+    Parameters
+    ----------
+    networks
+        For each title the table of `wbn.analysis.cause.positions_of_test_images`.
+    """
+    rows = pd.concat(networks, names=["title"]).reset_index("title")
+    rows["class"] = rows["minority"].map({True: "minority", False: "majority"})
+    grid = sns.displot(
+        rows, x="position", row="title", hue="class", hue_order=["majority", "minority"],
+        palette=CLASS_COLORS, element="step", bins=60, alpha=0.5, binrange=(-0.5, 1.5),
+    )  # fmt: skip
+    for title, axis in grid.axes_dict.items():
+        axis.axvline(networks[title].relative_threshold.iloc[0], color=INK, ls="--", lw=1.5)
+    grid.set_titles(row_template="{row_name}")
+    grid.set(xticks=[-0.5, 0, 0.5, 1, 1.5])
+    grid.set_axis_labels("position between the means of the training classes", "images")
+    return fitted(grid, 0.9 + 1.1 * len(networks))
 
 
 def drift(measured: pd.DataFrame, model: pd.DataFrame) -> Figure:

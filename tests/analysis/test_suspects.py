@@ -3,15 +3,16 @@
 import pandas as pd
 import pytest
 
-from wbn.analysis.causes import (
+from wbn.analysis.claims import CLAIMS
+from wbn.analysis.predictions_mismatch import MISMATCH
+from wbn.analysis.suspects import (
     ladder,
     minority_gap,
+    normalizer_effects,
     runs_by_batch_size,
     runs_by_layer,
     taken_for_minority,
 )
-from wbn.analysis.claims import CLAIMS
-from wbn.analysis.predictions_mismatch import MISMATCH
 from wbn.experiments.plan import stored
 from wbn.experiments.protocol import FAMILY
 
@@ -110,3 +111,19 @@ def test_the_probe_says_what_is_taken_for_the_minority():
         {"majority_weight": 0.0, "minority_weight": 0.4}
     )
     assert sevens.loc["blind"].tolist() == pytest.approx([0.2, 0.2])
+
+
+def test_the_effect_of_the_normalizer_is_the_difference_of_the_ladder_s_gaps(gaps):
+    effects = normalizer_effects().set_index(["batches", "experiment"])["mean"]
+    gap = {label: rows.set_index("experiment")["mean"] for label, rows in gaps.items()}
+    for experiment in ("ii", "iii"):
+        random, stratified = (
+            gap[data_set][experiment] - gap[batch][experiment]
+            for batch, data_set in (
+                ("batches of 200", "… loss: data set"),
+                ("… stratified", "… both"),
+            )
+        )
+        assert effects["random", experiment] == pytest.approx(random)
+        assert effects["stratified", experiment] == pytest.approx(stratified)
+        assert effects["difference", experiment] == pytest.approx(random - stratified)

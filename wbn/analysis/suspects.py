@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 import pandas as pd
 
+from wbn.analysis.cause import paired
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.intervals import paired_difference
 from wbn.experiments.plan import stored
@@ -15,6 +15,7 @@ from wbn.experiments.protocol import FAMILY, PROBES
 HARDER = ("ii", "iii")
 # Where runs with batches of each size are, and the epoch by which they have made as many steps.
 SIZES = {100: ("evaluation", EPOCH), 200: ("mechanism", 2 * EPOCH), 500: ("mechanism", 5 * EPOCH)}
+BOTH = {"method": ("wlf_sbn", "wlf_wbn"), "experiment": HARDER}
 
 
 def ladder() -> dict[str, pd.DataFrame]:
@@ -28,24 +29,57 @@ def ladder() -> dict[str, pd.DataFrame]:
     dict
         For each intervention rows of `paired_difference`.
     """
-    both = {"method": ("wlf_sbn", "wlf_wbn"), "experiment": HARDER}
-    store, epoch = SIZES[200]
-    larger = partial(stored, store, batch_size=200, epoch=epoch, inference="batch_average", **both)
     batch, dataset = {"loss_normalizer": "batch"}, {"loss_normalizer": "dataset"}
-    reference = stored("family", epoch=EPOCH, **FAMILY[0], **both)
+    reference = stored("family", epoch=EPOCH, **FAMILY[0], **BOTH)
     oversampling = stored("control", epoch=EPOCH, experiment=HARDER).assign(method="oversampling")
     interventions = {
         "reference": reference,
-        "pooled statistics": stored("evaluation", epoch=EPOCH, inference="pooled", **both),
-        "loss: data set": stored("family", epoch=EPOCH, **FAMILY[0] | dataset, **both),
-        "batches of 200": larger(batch_order="reshuffle", **batch),
-        "… loss: data set": larger(batch_order="reshuffle", **dataset),
-        "… stratified": larger(batch_order="stratified", **batch),
-        "… both": larger(batch_order="stratified", **dataset),
+        "pooled statistics": stored("evaluation", epoch=EPOCH, inference="pooled", **BOTH),
+        "loss: data set": stored("family", epoch=EPOCH, **FAMILY[0] | dataset, **BOTH),
+        "batches of 200": larger_batches(batch_order="reshuffle", **batch),
+        "… loss: data set": larger_batches(batch_order="reshuffle", **dataset),
+        "… stratified": larger_batches(batch_order="stratified", **batch),
+        "… both": larger_batches(batch_order="stratified", **dataset),
     }
     gaps = {label: minority_gap(runs) for label, runs in interventions.items()}
     replicated = pd.concat([oversampling, reference])
     return gaps | {"oversampling": minority_gap(replicated, "oversampling")}
+
+
+def larger_batches(**choices: object) -> pd.DataFrame:
+    """Rows of both methods in batches of 200, averages, after as many steps as with 100."""
+    store, epoch = SIZES[200]
+    return stored(store, batch_size=200, epoch=epoch, inference="batch_average", **BOTH, **choices)
+
+
+def normalizer_effects() -> pd.DataFrame:
+    r"""What the data set's normalizer changes of the gap to WLF+sBN, and a difference of the two.
+
+    .. math:: (g_d - g_b)_\text{random} - (g_d - g_b)_\text{stratified}
+
+    with the gaps g in minority accuracy under the data set's and the batch's normalizer, in
+    batches of 200 that lack the minority at times, and in batches that never do; paired over
+    seeds.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns batches ("random", "stratified" and "difference"), experiment, mean, low, high, n.
+    """
+    orders = {"random": "reshuffle", "stratified": "stratified"}
+    terms = {
+        name: [
+            (sign * side, rows[rows.method == method])
+            for sign, normalizer in ((1, "dataset"), (-1, "batch"))
+            for rows in [larger_batches(batch_order=order, loss_normalizer=normalizer)]
+            for side, method in ((1, "wlf_wbn"), (-1, "wlf_sbn"))
+        ]
+        for name, order in orders.items()
+    }
+    opposite = [(-factor, rows) for factor, rows in terms["stratified"]]
+    terms["difference"] = [*terms["random"], *opposite]
+    tables = {name: paired(combination) for name, combination in terms.items()}
+    return pd.concat(tables, names=["batches"]).reset_index("batches")
 
 
 def minority_gap(runs: pd.DataFrame, method: str = "wlf_wbn") -> pd.DataFrame:
