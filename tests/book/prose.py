@@ -20,7 +20,7 @@ WORDS = (
 NUMBER = re.compile(
     rf"(?<![\w.])(?<!\w-)(?:\d+(?:\.\d+)?|{'|'.join(WORDS.split())})(?![\w-])", re.I
 )
-SENTENCE = re.compile(r"(?<=[.?!]) (?=[A-Z])")
+SENTENCE = re.compile(r"(?<=[.?!]) (?=[A-Z\d])")
 ELSEWHERE = "\u2026"  # in place of a formula, of code and of a reference
 
 
@@ -101,7 +101,8 @@ def disagreements(
     for number in NUMBER.finditer(block):
         if any(number.start() in r for r in vouched):
             continue
-        start = max((m.end() for m in SENTENCE.finditer(block, 0, number.start())), default=0)
+        starts = [0, *(m.end() for m in SENTENCE.finditer(block))]
+        start = max(s for s in starts if s <= number.start())
         sentence = SENTENCE.split(block[start:])[0]
         meant = [
             f"the source ({statement.source}) says {rendered!r}"

@@ -24,7 +24,7 @@ COVERED = (
 NAMES = (
     r"(Table|Eq\.) \d",
     r"chapters? \d+( (to|and) \d+)?",
-    r"(NOLTA|the) 2019",
+    r"(NOLTA|the) 2019|arXiv:[\d.]+",
     r"(Python|PyTorch|CC BY) \d+\.\d+",
     r"with 2\.14 and not with 2\.10",
     r"\(\d\.\d+\)",  # a prediction
@@ -66,6 +66,11 @@ def test_every_name_is_used():
     assert [n for n in NAMES if not any(occurrences(n, block) for block in everything)] == []
 
 
+def test_statements_say_what_their_numbers_are_about():
+    bare = [s.words for s in LEDGER if len(re.sub(r"\{\d?\}", "", s.words).split()) < 2]
+    assert bare == []
+
+
 def test_no_statement_is_made_twice(ledger):
     rendered = [words for _, words in ledger]
     assert sorted(rendered) == sorted(set(rendered))
@@ -98,11 +103,11 @@ def test_a_falsified_number_is_found(text, wrong):
 
 
 def test_a_falsified_source_is_found():
-    text = "It is worse. So 47 of 48 paired differences lie below zero. It is so."
+    text = "It is worse. 47 of 48 paired differences lie below zero. It is so."
     changed = Statement(BELOW.words, "stored rows", lambda: (45, 48))
     first, _ = disagreements(text, [(changed, changed.rendered())], [])
     assert first == (
-        "'47' in 'So 47 of 48 paired differences lie below zero.': the source (stored rows) says "
+        "'47' in '47 of 48 paired differences lie below zero.': the source (stored rows) says "
         "'45 of 48 paired differences lie below zero'"
     )
 

@@ -40,6 +40,11 @@ def means() -> tuple[str, str]:
     return plain, weighted
 
 
+def largest_share() -> list[int]:
+    """Whole percent of the training images above which no minority lies."""
+    return [ceil(100 * max(min(sizes(e)) / sum(sizes(e)) for e in EXPERIMENTS))]
+
+
 def loss_gone() -> float:
     r"""Share of the loss :math:`\log 2` that the base rate takes away, an entropy."""
     p = np.array(sizes("i")) / sum(sizes("i"))
@@ -75,11 +80,18 @@ FIRST = f"{TABLE_1}, experiment (i)"
 PICTURE = "example_batch, experiment (i), seed 0, at initialization"
 
 ARGUMENT = (
-    Statement("{} experiments", "the paper's Table 1", lambda: [count(len(EXPERIMENTS))]),
-    Statement("{} two-class problems", "the paper's Table 1", lambda: [count(len(EXPERIMENTS))]),
-    Statement("{} training sets", "the paper's Table 1", lambda: [count(len(EXPERIMENTS))]),
-    Statement(
-        "{} classes", "the paper's Table 1, experiment (i)", lambda: [count(len(sizes("i")))]
+    *(
+        Statement(words, "the paper's Table 1", lambda: [count(len(EXPERIMENTS))])
+        for words in (
+            "all {} experiments",
+            "the {} experiments",
+            "{} two-class problems",
+            "{} training sets",
+        )
+    ),
+    *(
+        Statement(words, FIRST, lambda: [count(len(sizes("i")))])
+        for words in ("Beyond {} classes", "what {} classes showed")
     ),
     Statement(
         "equal Table 1 in all {} numbers",
@@ -92,10 +104,14 @@ ARGUMENT = (
     Statement(
         "reduced to {} or {} images", TABLE_1, lambda: sorted({min(sizes(e)) for e in EXPERIMENTS})
     ),
+    *(
+        Statement(words, f"{TABLE_1}: the largest share of a minority, rounded up", largest_share)
+        for words in ("fewer than {} % of the training images", "fewer than {} % minority images")
+    ),
     Statement(
-        "fewer than {} %",
-        f"{TABLE_1}: the largest share of a minority in its training set, rounded up",
-        lambda: [ceil(100 * max(min(sizes(e)) / sum(sizes(e)) for e in EXPERIMENTS))],
+        "Which {} (or {}) minority images",
+        TABLE_1,
+        lambda: sorted({min(sizes(e)) for e in EXPERIMENTS}, reverse=True),
     ),
     Statement(
         "counts one image as {}",
