@@ -19,6 +19,9 @@ COVERED = (
     "02_batch_normalization",
     "03_size_mismatch",
     "04_data",
+    "05_three_experiments",
+    "09_class_balanced",
+    "10_beyond_two_classes",
 )
 # Numbers that name something, and counts of what the text itself lists.
 NAMES = (

@@ -7,7 +7,8 @@ from functools import cache
 import pandas as pd
 
 from wbn.analysis.batches import lacks_some_class
-from wbn.analysis.betas import by_reading
+from wbn.analysis.betas import STEPS, by_reading, contrasts
+from wbn.analysis.claims import EPOCH
 from wbn.analysis.ledger.argument import BATCH, sizes
 from wbn.analysis.ledger.statement import Statement, rows
 from wbn.analysis.long_tail import THIRDS, convolutions, gaps, settings
@@ -23,6 +24,21 @@ def values_and_readings() -> list[str]:
     """How many values of beta are run, and in how many readings."""
     table = by_reading(rows("betas", "beta", "loss_normalizer", "output_norm"))
     return [count(table.beta.nunique()), count(table.reading.nunique())]
+
+
+def harmless_beta() -> list[float]:
+    """The largest declared step of beta that costs WBN with output BN nothing beyond doubt."""
+    choices = ("beta", "loss_normalizer", "output_norm")
+    table = by_reading(rows("betas", *choices, epoch=EPOCH, inference="batch_average"))
+    normalized = table[table.output_norm != "none"]
+    steps = {
+        beta: contrasts(normalized, beta, baseline, "accuracy_balanced", by=["reading"])
+        for beta, baseline in STEPS.values()
+    }
+    costs = {
+        beta: (found.contrast == "wlf_wbn") & (found.high < 0) for beta, found in steps.items()
+    }
+    return [max(beta for beta, below in costs.items() if not below.any())]
 
 
 def classes() -> list[str]:
@@ -86,6 +102,13 @@ WEIGHTS = (
         "{} values of \u2026 are run in {} readings",
         "plan of results/betas",
         values_and_readings,
+    ),
+    Statement(
+        "up to {} costs WBN nothing",
+        f"results/betas, epoch {EPOCH}, averages over mini-batches, output BN: the largest "
+        "declared step of beta at which no interval of the change in balanced accuracy lies below "
+        "zero",
+        harmless_beta,
     ),
 )
 TEN_CLASSES = (
