@@ -20,6 +20,7 @@ COVERED = (
     "03_size_mismatch",
     "04_data",
     "05_three_experiments",
+    "06_what_the_paper_does_not_say",
     "09_class_balanced",
     "10_beyond_two_classes",
 )

@@ -5,21 +5,22 @@ from __future__ import annotations
 import pandas as pd
 
 MINUS = "\u2212"
-COUNTS = (
-    "no",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-)
+COUNTS = {
+    0: "no",
+    1: "one",
+    2: "two",
+    3: "three",
+    4: "four",
+    5: "five",
+    6: "six",
+    7: "seven",
+    8: "eight",
+    9: "nine",
+    10: "ten",
+    11: "eleven",
+    12: "twelve",
+    20: "twenty",
+}
 SHARES = {
     1 / 3: "a third",
     1 / 2: "half",
@@ -50,14 +51,14 @@ def percent(fraction: float, digits: int = 1, sign: bool = False) -> str:
 
 
 def count(number: int) -> str:
-    """A count in a sentence: a word up to twelve, figures beyond.
+    """A count in a sentence: a word up to twelve and for twenty, figures otherwise.
 
     Examples
     --------
     >>> count(7), count(40)
     ('seven', '40')
     """
-    return COUNTS[number] if number < len(COUNTS) else str(number)
+    return COUNTS.get(number, str(number))
 
 
 def share(fraction: float) -> str:
