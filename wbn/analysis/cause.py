@@ -1,4 +1,4 @@
-"""Why WLF+WBN loses the minority: arms of the interventions, shares of the gap, one curve."""
+"""Why WLF+WBN loses the minority: arms of the interventions, the gap and its parts."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import isotonic_regression
 
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.counting import predicted
-from wbn.analysis.intervals import mean_interval
-from wbn.experiments import EXPERIMENTS
+from wbn.analysis.intervals import intervals, mean_interval
+from wbn.experiments import EXPERIMENTS, METHODS
 from wbn.experiments.diagnosis import minority_signal
 from wbn.experiments.plan import stored
 from wbn.experiments.protocol import Protocol
 from wbn.experiments.training import Trainer
 
 TWO, TEN = "cause", "cause_ten"  # the stores
-METHODS, NORMALIZERS = ("wlf_sbn", "wlf_wbn"), ("batch", "dataset")
+WEIGHTED_LOSS, NORMALIZERS = ("wlf_sbn", "wlf_wbn"), ("batch", "dataset")
 BOTH_KINDS = ("batch_average", "pooled")
 REFERENCE = {
     "loss_normalizer": "batch", "learning_rate": 1e-3, "batch_size": 100, "epochs": EPOCH,
     "statistics": "batch", "output_shift_start": 0.0, "output_shift_rate": 1.0,
 }  # fmt: skip
 FROZEN = {"output_shift_rate": 0.0}
+AS_IT_IS = "WLF+WBN"
 # What is taken away from WLF+WBN, and how.
 INTERVENTIONS = {
     "shift frozen": FROZEN,
@@ -83,7 +83,7 @@ def beyond_half(changed: pd.DataFrame, store: str, metric: str) -> pd.DataFrame:
     The metric of the arm minus the mean of the two, paired over seeds: above zero, more than half
     of the gap is gone.
     """
-    standard, weighted = (arm(method, store) for method in ("wlf_sbn", "wlf_wbn"))
+    standard, weighted = (arm(method, store) for method in WEIGHTED_LOSS)
     return paired([(1, changed), (-0.5, standard), (-0.5, weighted)], metric)
 
 
@@ -92,7 +92,7 @@ def weighted_arms(store: str, **changes: object) -> dict[str, pd.DataFrame]:
 
     Running sums are the averages of the arm that is trained with them.
     """
-    arms = {"as it is": {}} | INTERVENTIONS
+    arms = {AS_IT_IS: {}} | INTERVENTIONS
     rows = {label: arm("wlf_wbn", store, **own, **changes) for label, own in arms.items()}
     return {
         label: _averages_or_pooled(table.replace({"inference": {"running_sums": "batch_average"}}))
@@ -112,6 +112,35 @@ def remaining(store: str, metric: str, **changes: object) -> dict[str, pd.DataFr
     return {label: paired([(1, rows), (-1, standard)], metric) for label, rows in arms.items()}
 
 
+def arm_means(store: str, metric: str, **changes: object) -> pd.DataFrame:
+    """Means of WLF+sBN, WLF+WBN and WLF+WBN with each intervention, with 95 % intervals.
+
+    Columns arm, experiment, inference, mean, low, high, n and sd.
+    """
+    standard = _averages_or_pooled(arm("wlf_sbn", store, **changes))
+    arms = {METHODS["wlf_sbn"]: standard, **weighted_arms(store, **changes)}
+    rows = pd.concat(arms, names=["arm"]).reset_index("arm")
+    return intervals(rows, ["arm", "experiment", "inference"], metric)
+
+
+def parts(store: str, **changes: object) -> pd.DataFrame:
+    """The gap of WLF+WBN to WLF+sBN in balanced accuracy, and its parts, paired over seeds.
+
+    "gap" is the whole of it, "at the best threshold" what is left when each network has the
+    threshold that suits it best (two classes), "regained" what a shift frozen at zero gives back,
+    and "left" the gap then. Columns part, experiment, inference, mean, low, high, n and sd.
+    """
+    standard, weighted = (arm(method, store, **changes) for method in WEIGHTED_LOSS)
+    frozen, metric = arm("wlf_wbn", store, **FROZEN, **changes), "accuracy_balanced"
+    tables = {"gap": paired([(1, weighted), (-1, standard)], metric)}
+    if "accuracy_best_threshold" in weighted:
+        best = paired([(1, weighted), (-1, standard)], "accuracy_best_threshold")
+        tables["at the best threshold"] = best
+    tables["regained"] = paired([(1, frozen), (-1, weighted)], metric)
+    tables["left"] = paired([(1, frozen), (-1, standard)], metric)
+    return _averages_or_pooled(pd.concat(tables, names=["part"]).reset_index("part"))
+
+
 def shares(store: str, metric: str, draws: int = 2000) -> pd.DataFrame:
     r"""Share of the gap that each intervention takes away, with its 95 % interval.
 
@@ -127,7 +156,7 @@ def shares(store: str, metric: str, draws: int = 2000) -> pd.DataFrame:
     table, rows = pd.DataFrame(columns), []
     for (experiment, inference), runs in table.groupby(level=keys[:2], sort=False):
         random = np.random.default_rng(0)
-        gains = runs.sub(runs["as it is"], axis=0)
+        gains = runs.sub(runs[AS_IT_IS], axis=0)
         drawn = gains.to_numpy()[random.integers(len(gains), size=(draws, len(gains)))].sum(1)
         resampled = pd.DataFrame(drawn, columns=gains.columns)
         for label in INTERVENTIONS:
@@ -145,7 +174,9 @@ def drifts() -> tuple[pd.DataFrame, pd.DataFrame]:
     and gain.
     """
     networks, model = [], []
-    for experiment, method, normalizer in itertools.product(EXPERIMENTS, METHODS, NORMALIZERS):
+    for experiment, method, normalizer in itertools.product(
+        EXPERIMENTS, WEIGHTED_LOSS, NORMALIZERS
+    ):
         names = {"experiment": experiment, "method": method, "loss_normalizer": normalizer}
         rows = arm(**names, inference="pooled")
         networks.append(rows[["seed", "epoch", "shift", "gain"]].assign(**names))
@@ -171,52 +202,3 @@ def positions_of_test_images(protocol: Protocol, seed: int, inference: str) -> p
         "minority": (trainer.data.eval_labels[0] == trainer.data.minority).numpy(),
         "relative_threshold": tau,
     })  # fmt: skip
-
-
-def settings(experiment: str) -> pd.DataFrame:
-    """Mean relative threshold and minority accuracy of every setting of `TWO`.
-
-    A setting is a protocol with averages or pooled statistics at the end of its training; of the
-    two references, also after the first and the fifth epoch.
-    """
-    runs = stored(TWO, "epochs", experiment=experiment, inference=BOTH_KINDS)
-    references = pd.concat(arm(m, experiment=experiment) for m in ("wlf_sbn", "wlf_wbn")).protocol
-    kept = runs[runs.protocol.isin(references) | (runs.epoch == runs.epochs)]
-    keys = ["protocol", "method", "inference", "epoch"]
-    return kept.groupby(keys)[["relative_threshold", "accuracy_minority"]].mean().reset_index()
-
-
-def left_out_errors(table: pd.DataFrame) -> pd.DataFrame:
-    """Errors for each setting, predicted from the others: by one decreasing curve, by their mean.
-
-    The curve is the isotonic regression of the minority accuracy on the relative threshold,
-    linear in between and constant beyond its ends. All settings of a protocol are left out
-    together, since they share networks.
-    """
-    rows = []
-    for protocol, own in table.groupby("protocol"):
-        rest = table[table.protocol != protocol].sort_values("relative_threshold")
-        fitted = isotonic_regression(rest.accuracy_minority, increasing=False).x
-        curve = np.interp(own.relative_threshold, rest.relative_threshold, fitted)
-        errors = {"curve": own.accuracy_minority - curve,
-                  "mean": own.accuracy_minority - rest.accuracy_minority.mean()}  # fmt: skip
-        rows.append(own.assign(**errors))
-    return pd.concat(rows, ignore_index=True)
-
-
-def error_ratio(errors: pd.DataFrame, draws: int = 2000) -> dict[str, float]:
-    """Root mean square errors of curve and mean, and their ratio with its 95 % interval.
-
-    The interval is the bootstrap's, over protocols.
-    """
-    squares = errors.groupby("protocol").agg(
-        curve=("curve", lambda e: (e**2).sum()), mean=("mean", lambda e: (e**2).sum()),
-        n=("curve", "size"),
-    )  # fmt: skip
-    random = np.random.default_rng(0)
-    drawn = squares.to_numpy()[random.integers(len(squares), size=(draws, len(squares)))].sum(1)
-    ratios = np.sqrt(drawn[:, 0] / drawn[:, 1])
-    curve, mean, n = squares.sum()
-    low, high = np.quantile(ratios, [0.025, 0.975])
-    return {"settings": len(errors), "curve": (curve / n) ** 0.5, "mean": (mean / n) ** 0.5,
-            "ratio": (curve / mean) ** 0.5, "low": low, "high": high}  # fmt: skip
