@@ -11,11 +11,12 @@ from wbn.analysis.ledger.argument import ARGUMENT
 from wbn.analysis.ledger.choices import CHOICES
 from wbn.analysis.ledger.experiments import THREE_EXPERIMENTS
 from wbn.analysis.ledger.statement import Statement
+from wbn.analysis.ledger.table_2 import ORIGIN
 from wbn.analysis.ledger.weights import TEN_CLASSES, WEIGHTS
 
 __all__ = ["LEDGER", "Statement", "ledger_table"]
 
-LEDGER = (*ARGUMENT, *THREE_EXPERIMENTS, *CHOICES, *WEIGHTS, *TEN_CLASSES)
+LEDGER = (*ARGUMENT, *THREE_EXPERIMENTS, *CHOICES, *ORIGIN, *WEIGHTS, *TEN_CLASSES)
 
 
 def ledger_table() -> pd.DataFrame:

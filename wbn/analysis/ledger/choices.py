@@ -6,15 +6,14 @@ from functools import cache
 
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.design import model_matrix
-from wbn.analysis.intervals import paired_difference
-from wbn.analysis.ledger.experiments import runs
+from wbn.analysis.ledger.experiments import behind_by_normalizer, runs
 from wbn.analysis.ledger.statement import Statement, rows
 from wbn.analysis.recipe import CHOICES as RECIPE
 from wbn.analysis.recipe import ranked
 from wbn.analysis.study import LEVELS, PAIRS, STATED, all_effects, design_points, leads
 from wbn.analysis.text import count, percent
 from wbn.experiments.plan import RESULTS, read_plan
-from wbn.experiments.protocol import FAMILY, Protocol
+from wbn.experiments.protocol import Protocol
 
 METRIC = "accuracy_overall"
 
@@ -48,16 +47,6 @@ def clear_cells() -> list[object]:
     lead = leads(table, protocols(), METRIC, "wlf_sbn")
     ahead = (lead.low > 0).sum()
     return [(lead.high < 0).sum(), len(lead), count(ahead) if ahead else "none"]
-
-
-def behind_by_normalizer(experiment: str) -> list[str]:
-    """Points by which WLF+WBN is behind WLF+sBN: the batch's normalizer, the data set's."""
-    gaps = []
-    for normalizer in LEVELS["loss_normalizer"]:
-        reading = FAMILY[0] | {"loss_normalizer": normalizer}
-        runs_of = rows("family", epoch=EPOCH, experiment=experiment, **reading)
-        gaps.append(paired_difference(runs_of, "wlf_wbn", "wlf_sbn", METRIC)["mean"].item())
-    return [percent(-gap) for gap in gaps]
 
 
 def recipe() -> list[int]:
