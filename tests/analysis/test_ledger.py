@@ -5,6 +5,7 @@ import statistics
 from itertools import product
 from math import comb, log
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
@@ -56,6 +57,7 @@ def test_means_are_those_that_the_picture_marks():
     drawn = batch()
     figure = mini_batch(drawn.signals[:, drawn.unit], drawn.sample_weight, drawn.minority)
     marked = sorted(line.get_xdata()[0] for line in figure.axes[0].get_lines())
+    plt.close(figure)
     assert [f"{mean:.2f}".replace("-", "\u2212") for mean in marked] == sorted(
         means(), reverse=True
     )
