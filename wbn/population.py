@@ -153,9 +153,6 @@ class _Average:
 class _Pool:
     """Moments of all batches together."""
 
-    mean: Any  # as in `_Average`
-    scatter: Any
-
     def __init__(self, correction: Correction) -> None:
         self.correction, self.calls = correction, 0
         self.sums = Sums(*torch.zeros(4, 1, dtype=torch.float64))

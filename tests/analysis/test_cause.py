@@ -7,12 +7,14 @@ import pandas as pd
 import pytest
 
 from wbn.analysis.cause import (
+    SHIFTS,
+    WEIGHTS_IN,
     arm,
     arm_means,
+    arms,
     paired,
     parts,
     positions_of_test_images,
-    shares,
 )
 from wbn.experiments import Protocol, run
 from wbn.experiments.plan import stored
@@ -78,11 +80,14 @@ def test_means_are_those_of_each_arm():
     own = arm("wlf_wbn", experiment="iii", statistics="running_sums", inference="running_sums")
     last = own[own.epoch == 20].accuracy_minority.mean()
     assert table["running sums", "batch_average"] == pytest.approx(last)
-    shares_of_gap = shares("cause", "accuracy_minority").set_index(
-        ["experiment", "inference", "taken away"]
-    )["mean"]
-    standard, weighted, frozen = (
-        table[label, "pooled"] for label in ("WLF+sBN", "WLF+WBN", "shift frozen")
-    )
-    expected = (frozen - weighted) / (standard - weighted)
-    assert shares_of_gap["iii", "pooled", "shift frozen"] == pytest.approx(expected)
+
+
+def test_arms_are_named_and_differ_in_what_was_changed():
+    only = {"experiment": "iii", "inference": "pooled", "epoch": 20}
+    shift = arms("wlf_sbn", SHIFTS, **only).groupby("arm", sort=False)["shift"].mean()
+    assert list(shift.index) == list(SHIFTS)
+    assert shift["frozen at 0"] == 0
+    assert shift["three times faster"] < shift["started at -1"] < shift["learned"] < 0
+    layers = arms("wlf_wbn", WEIGHTS_IN, **only)
+    assert layers.groupby("arm").protocol.nunique().eq(1).all()
+    assert layers.protocol.nunique() == 3

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.counting import predicted
-from wbn.analysis.intervals import intervals, mean_interval
+from wbn.analysis.intervals import intervals
 from wbn.experiments import EXPERIMENTS, METHODS
 from wbn.experiments.diagnosis import minority_signal
 from wbn.experiments.plan import stored
@@ -27,6 +26,18 @@ REFERENCE = {
 }  # fmt: skip
 FROZEN = {"output_shift_rate": 0.0}
 AS_IT_IS = "WLF+WBN"
+# How the shift of WLF+sBN is learned, and in which layers WLF+WBN has weights.
+SHIFTS = {
+    "learned": {},
+    "frozen at 0": FROZEN,
+    "started at -1": {"output_shift_start": -1.0},
+    "three times faster": {"output_shift_rate": 3.0},
+}
+WEIGHTS_IN = {
+    "both layers": {},
+    "hidden layer": {"output_norm": "standard"},
+    "output layer": {"hidden_norm": "standard"},
+}
 # What is taken away from WLF+WBN, and how.
 INTERVENTIONS = {
     "shift frozen": FROZEN,
@@ -42,8 +53,14 @@ def arm(method: str, store: str = TWO, **changes: object) -> pd.DataFrame:
     return stored(store, **{"method": method, **REFERENCE, **norms, **changes})
 
 
+def arms(method: str, changes: dict[str, dict], **only: object) -> pd.DataFrame:
+    """Rows of several arms, named by a column `arm`; of each, those that `only` says."""
+    rows = {label: arm(method, **own, **only) for label, own in changes.items()}
+    return pd.concat(rows, names=["arm"]).reset_index("arm")
+
+
 def paired(
-    combine: Iterable[tuple[float, pd.DataFrame]], metric: str = "accuracy_minority"
+    combine: Sequence[tuple[float, pd.DataFrame]], metric: str = "accuracy_minority"
 ) -> pd.DataFrame:
     """Mean over seeds of a sum of arms with factors, with its 95 % interval.
 
@@ -69,12 +86,9 @@ def paired(
     """
     keys = ["experiment", "inference", "epoch", "seed"]
     columns = [factor * rows.set_index(keys)[metric] for factor, rows in combine]
-    total = pd.concat(columns, axis=1, join="inner").sum(axis=1)
+    total = pd.concat(columns, axis=1, join="inner").sum(axis=1).rename(metric).reset_index()
     size = sum(abs(factor) for factor, _ in combine)
-    grouped = total.groupby(level=keys[:3], sort=False)
-    estimates = {key: mean_interval(values, (-size, size)) for key, values in grouped}
-    index = pd.MultiIndex.from_tuples(estimates, names=keys[:3])
-    return pd.DataFrame(estimates.values(), index).reset_index()
+    return intervals(total, keys[:3], metric, (-size, size))
 
 
 def beyond_half(changed: pd.DataFrame, store: str, metric: str) -> pd.DataFrame:
@@ -92,8 +106,8 @@ def weighted_arms(store: str, **changes: object) -> dict[str, pd.DataFrame]:
 
     Running sums are the averages of the arm that is trained with them.
     """
-    arms = {AS_IT_IS: {}} | INTERVENTIONS
-    rows = {label: arm("wlf_wbn", store, **own, **changes) for label, own in arms.items()}
+    known = {AS_IT_IS: {}} | INTERVENTIONS
+    rows = {label: arm("wlf_wbn", store, **own, **changes) for label, own in known.items()}
     return {
         label: _averages_or_pooled(table.replace({"inference": {"running_sums": "batch_average"}}))
         for label, table in rows.items()
@@ -101,15 +115,16 @@ def weighted_arms(store: str, **changes: object) -> dict[str, pd.DataFrame]:
 
 
 def _averages_or_pooled(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with these two kinds of statistics, after the last epoch."""
-    return rows[rows.inference.isin(BOTH_KINDS) & (rows.epoch == EPOCH)]
+    """Rows with these two kinds of statistics, after the last epoch, experiments in order."""
+    kept = rows[rows.inference.isin(BOTH_KINDS) & (rows.epoch == EPOCH)]
+    return kept.sort_values("experiment", kind="stable")
 
 
 def remaining(store: str, metric: str, **changes: object) -> dict[str, pd.DataFrame]:
     """Gap of WLF+WBN to WLF+sBN as it is and with each intervention, paired over seeds."""
     standard = arm("wlf_sbn", store, **changes)
-    arms = weighted_arms(store, **changes)
-    return {label: paired([(1, rows), (-1, standard)], metric) for label, rows in arms.items()}
+    weighted = weighted_arms(store, **changes)
+    return {label: paired([(1, rows), (-1, standard)], metric) for label, rows in weighted.items()}
 
 
 def arm_means(store: str, metric: str, **changes: object) -> pd.DataFrame:
@@ -118,8 +133,8 @@ def arm_means(store: str, metric: str, **changes: object) -> pd.DataFrame:
     Columns arm, experiment, inference, mean, low, high, n and sd.
     """
     standard = _averages_or_pooled(arm("wlf_sbn", store, **changes))
-    arms = {METHODS["wlf_sbn"]: standard, **weighted_arms(store, **changes)}
-    rows = pd.concat(arms, names=["arm"]).reset_index("arm")
+    known = {METHODS["wlf_sbn"]: standard, **weighted_arms(store, **changes)}
+    rows = pd.concat(known, names=["arm"]).reset_index("arm")
     return intervals(rows, ["arm", "experiment", "inference"], metric)
 
 
@@ -139,32 +154,6 @@ def parts(store: str, **changes: object) -> pd.DataFrame:
     tables["regained"] = paired([(1, frozen), (-1, weighted)], metric)
     tables["left"] = paired([(1, frozen), (-1, standard)], metric)
     return _averages_or_pooled(pd.concat(tables, names=["part"]).reset_index("part"))
-
-
-def shares(store: str, metric: str, draws: int = 2000) -> pd.DataFrame:
-    r"""Share of the gap that each intervention takes away, with its 95 % interval.
-
-    .. math:: \frac{\sum_s (a_s - c_s)}{\sum_s (b_s - c_s)}
-
-    over seeds s, with the metric of the arm, of WLF+sBN and of WLF+WBN. The interval is the
-    bootstrap's, over seeds. Beyond 1 the arm is ahead of WLF+sBN, below 0 behind WLF+WBN.
-    """
-    arms = weighted_arms(store)
-    keys = ["experiment", "inference", "seed"]
-    known = {"standard": _averages_or_pooled(arm("wlf_sbn", store)), **arms}
-    columns = {label: rows.set_index(keys)[metric] for label, rows in known.items()}
-    table, rows = pd.DataFrame(columns), []
-    for (experiment, inference), runs in table.groupby(level=keys[:2], sort=False):
-        random = np.random.default_rng(0)
-        gains = runs.sub(runs[AS_IT_IS], axis=0)
-        drawn = gains.to_numpy()[random.integers(len(gains), size=(draws, len(gains)))].sum(1)
-        resampled = pd.DataFrame(drawn, columns=gains.columns)
-        for label in INTERVENTIONS:
-            low, high = (resampled[label] / resampled["standard"]).quantile([0.025, 0.975])
-            share = gains[label].sum() / gains["standard"].sum()
-            rows.append({"experiment": experiment, "inference": inference, "taken away": label,
-                         "mean": share, "low": low, "high": high})  # fmt: skip
-    return pd.DataFrame(rows)
 
 
 def drifts() -> tuple[pd.DataFrame, pd.DataFrame]:
