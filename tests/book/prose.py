@@ -13,7 +13,8 @@ from wbn.analysis.ledger import Statement
 
 CLAIMS = re.compile(r"<!-- wbn claims -->.*?<!-- end -->", re.DOTALL)  # compared by test_readme
 WORDS = (
-    "two three four five six seven eight nine ten eleven twelve twenty thirty hundred half "
+    "two three four five six seven eight nine ten eleven twelve thirteen "
+    "fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty hundred half "
     "thirds quarters fifths twice"
 )
 # A number stands by itself: C1, nn.BatchNorm1d and two-class hold none.

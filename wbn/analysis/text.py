@@ -5,22 +5,11 @@ from __future__ import annotations
 import pandas as pd
 
 MINUS = "\u2212"
-COUNTS = {
-    0: "no",
-    1: "one",
-    2: "two",
-    3: "three",
-    4: "four",
-    5: "five",
-    6: "six",
-    7: "seven",
-    8: "eight",
-    9: "nine",
-    10: "ten",
-    11: "eleven",
-    12: "twelve",
-    20: "twenty",
-}
+COUNTS = (
+    "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
+    "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen",
+    "seventeen", "eighteen", "nineteen", "twenty",
+)  # fmt: skip
 SHARES = {
     1 / 3: "a third",
     1 / 2: "half",
@@ -51,14 +40,14 @@ def percent(fraction: float, digits: int = 1, sign: bool = False) -> str:
 
 
 def count(number: int) -> str:
-    """A count in a sentence: a word up to twelve and for twenty, figures otherwise.
+    """A count in a sentence: a word up to twelve, figures beyond.
 
     Examples
     --------
     >>> count(7), count(40)
     ('seven', '40')
     """
-    return COUNTS.get(number, str(number))
+    return COUNTS[number] if number <= 12 else str(number)
 
 
 def share(fraction: float) -> str:

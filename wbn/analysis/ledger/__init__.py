@@ -8,6 +8,7 @@ from __future__ import annotations
 import pandas as pd
 
 from wbn.analysis.ledger.argument import ARGUMENT
+from wbn.analysis.ledger.cause import CAUSES
 from wbn.analysis.ledger.choices import CHOICES
 from wbn.analysis.ledger.experiments import THREE_EXPERIMENTS
 from wbn.analysis.ledger.statement import Statement
@@ -16,7 +17,7 @@ from wbn.analysis.ledger.weights import TEN_CLASSES, WEIGHTS
 
 __all__ = ["LEDGER", "Statement", "ledger_table"]
 
-LEDGER = (*ARGUMENT, *THREE_EXPERIMENTS, *CHOICES, *ORIGIN, *WEIGHTS, *TEN_CLASSES)
+LEDGER = (*ARGUMENT, *THREE_EXPERIMENTS, *CHOICES, *CAUSES, *ORIGIN, *WEIGHTS, *TEN_CLASSES)
 
 
 def ledger_table() -> pd.DataFrame:

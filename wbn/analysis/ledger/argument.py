@@ -91,7 +91,7 @@ ARGUMENT = (
     ),
     *(
         Statement(words, FIRST, lambda: [count(len(sizes("i")))])
-        for words in ("Beyond {} classes", "what {} classes showed", "weighs less than with {}")
+        for words in ("what {} classes showed", "weighs less than with {}")
     ),
     Statement(
         "equal Table 1 in all {} numbers",

@@ -102,6 +102,12 @@ def with_both_statistics() -> list[str]:
     return [most_behind(), most_behind("output BN, pooled"), percent(apart)]
 
 
+def in_short() -> list[str]:
+    """Points behind with output BN and pooled statistics; ahead and behind without output BN."""
+    low, high = extremes(WITHOUT + WITHOUT_POOLED)
+    return [most_behind("output BN, pooled"), percent(high), percent(-low)]
+
+
 def pooled_without_output() -> list[str]:
     """Points ahead and behind without output BN, with pooled statistics."""
     low, high = extremes(WITHOUT_POOLED)
@@ -179,6 +185,8 @@ TEN_CLASSES = (
             "{} long-tailed classes",
             "with {} classes",
             "hold for {}, and what",
+            "For {} classes",
+            "explains {} classes",
         )
     ),
     Statement("has {}, {}, {} or {} times the images of the smallest", TEN, LONG_TAILED.values),
@@ -198,7 +206,11 @@ TEN_CLASSES = (
     Statement("{} of {} predictions held", "wbn.analysis.predictions_long_tail, judged", held),
     Statement("up to {} points behind standard BN", BEHIND, lambda: [most_behind()]),
     Statement("up to {} points of balanced accuracy behind", BEHIND, lambda: [most_behind()]),
-    Statement("level with it or up to {} points ahead", AHEAD, lambda: [most_ahead()]),
+    Statement(
+        "({} with pooled statistics), and between {} points ahead and {} behind",
+        f"{SAME_WEIGHTS}pooled with output BN; largest and smallest mean without it, of both kinds",
+        in_short,
+    ),
     Statement(
         "level with standard BN or ahead by at most {} points", AHEAD, lambda: [most_ahead()]
     ),
