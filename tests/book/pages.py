@@ -40,9 +40,14 @@ def markdown(path: Path) -> list[str]:
     return [*(c.source for c in cells if c.cell_type == "markdown"), *captions]
 
 
+def myst_parser() -> MarkdownIt:
+    """A parser of the Markdown that the pages are written in."""
+    return create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), RendererHTML)
+
+
 def count_equations(text: str, parser: MarkdownIt | None = None) -> int:
     """Number of equations in MyST Markdown, inside directives as well."""
-    parser = parser or create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), RendererHTML)
+    parser = parser or myst_parser()
     count = 0
     for token in parser.parse(text):
         directive = token.type in ("fence", "colon_fence") and token.info.strip()
