@@ -17,6 +17,7 @@ PAGES = WHOLE | SUMMARIES
 COVERED = (
     "README",
     "intro",
+    "replication_report",
     "01_weighted_loss",
     "02_batch_normalization",
     "03_size_mismatch",
@@ -35,12 +36,15 @@ NAMES = (
     r"(NOLTA|the) 2019|arXiv:[\d.]+",
     r"(Python|PyTorch|CC BY) \d+\.\d+",
     r"with 2\.14 and not with 2\.10",
-    r"\(\d+\.\d+\)|7\.14 after",  # a prediction
+    r"\(\d+\.\d+\)|7\.14 after|predictions 7\.4 and 7\.11",
     r"\d GB",
     r"the two",
     r"two (choices|draws|formulas|of the equations|ways out|changed lines)",
     r"half of the runs of one reading had been seen",  # before a criterion was committed
     r"trials with seeds below 30",
+    r"the rate 0\.01 and batches of 200 in",  # of these trials, as are
+    r"two epochs of every kind of arm",
+    r"one of two classes",
     r"0 at the majority's mean and 1 at the minority's",
     r"the four differences|three kinds of statements|in ten lines",
 )

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
-from wbn.analysis.cause import AS_IT_IS, BOTH_KINDS, TWO, arm, arm_means, remaining
+import pandas as pd
+
+from wbn.analysis.cause import (
+    AS_IT_IS,
+    BOTH_KINDS,
+    NORMALIZERS,
+    TEN,
+    TWO,
+    arm,
+    arm_means,
+    parts,
+    remaining,
+)
+from wbn.analysis.cause import gap as paired_gap
 from wbn.analysis.claims import EPOCH
+from wbn.analysis.ledger.experiments import runs
 from wbn.analysis.ledger.statement import Statement, rows
+from wbn.analysis.predictions import Prediction
 from wbn.analysis.predictions_cause import CAUSE, shifts
-from wbn.analysis.text import COUNTS, count, percent
+from wbn.analysis.predictions_long_tail import LONG_TAIL
+from wbn.analysis.predictions_mismatch import MISMATCH
+from wbn.analysis.text import count, percent
 
 
 @cache
@@ -20,22 +38,90 @@ def gap(label: str, normalizer: str = "batch") -> tuple[float, float]:
     return averages, pooled
 
 
-def frozen() -> list[str]:
+def frozen(normalizer: str = "batch") -> list[str]:
     """Points behind as it is and with a frozen shift: averages, then pooled."""
-    both = zip(gap(AS_IT_IS), gap("shift frozen"), strict=True)
+    both = zip(gap(AS_IT_IS, normalizer), gap("shift frozen", normalizer), strict=True)
     return [percent(points) for pair in both for points in pair]
 
 
+def frozen_under_both() -> list[str]:
+    """`frozen` with the batch's normalizer, then with the data set's."""
+    return [*frozen("batch"), *frozen("dataset")]
+
+
 def given_back() -> list[str]:
-    """Points that a frozen shift gives back, of those behind: averages, then pooled."""
-    both = zip(gap(AS_IT_IS), gap("shift frozen"), strict=True)
-    return [percent(points) for whole, left in both for points in (whole - left, whole)]
+    """Points that a frozen shift gives back, of those behind: averages, pooled; both normalizers.
+
+    With the data set's normalizer and pooled statistics it is nothing, and only the gap is said.
+    """
+    pairs = [
+        pair
+        for normalizer in NORMALIZERS
+        for pair in zip(gap(AS_IT_IS, normalizer), gap("shift frozen", normalizer), strict=True)
+    ]
+    points = [percent(p) for whole, left in pairs for p in (whole - left, whole)]
+    return [*points[:6], points[7]]
 
 
-def relative_threshold(method: str) -> list[str]:
-    """Where the threshold lies in (iii) with pooled statistics, in the mean over seeds."""
-    runs = arm(method, experiment="iii", inference="pooled", epoch=EPOCH)
-    return [f"{runs.relative_threshold.mean():.2f}"]
+@cache
+def best_left() -> list[str]:
+    """Of the gap, what is left at the best threshold, averages and pooled, both normalizers."""
+    tables = [
+        parts(TWO, experiment="iii", loss_normalizer=n).set_index(["inference", "part"])["mean"]
+        for n in NORMALIZERS
+    ]
+    return [
+        percent(-means[kind, part])
+        for kind in BOTH_KINDS
+        for means in tables
+        for part in ("gap, best threshold", "gap")
+    ]
+
+
+def relative_threshold(method: str, inference: str, normalizer: str = "batch") -> str:
+    """Where the threshold lies in (iii), in the mean over seeds."""
+    only = {"experiment": "iii", "epoch": EPOCH, "loss_normalizer": normalizer}
+    return f"{arm(method, inference=inference, **only).relative_threshold.mean():.2f}"
+
+
+def thresholds() -> list[object]:
+    """The epoch; of WLF+WBN pooled, averages, with the batch's normalizer and the data set's."""
+    return [
+        EPOCH,
+        *(
+            relative_threshold("wlf_wbn", kind, normalizer)
+            for normalizer in NORMALIZERS
+            for kind in reversed(BOTH_KINDS)
+        ),
+    ]
+
+
+def all_of_it_is_order() -> list[int]:
+    """The first epoch of the long runs at which no threshold repairs anything, pooled."""
+    whole, best = (
+        remaining_by_epoch(metric) for metric in ("accuracy_balanced", "accuracy_best_threshold")
+    )
+    return [int((best <= whole).idxmax())]
+
+
+def remaining_by_epoch(metric: str) -> pd.Series:
+    """Gap of the long runs of (iii) with pooled statistics, by epoch."""
+    rows = paired_gap(TWO, metric, experiment="iii", epochs=100, inference="pooled")
+    return rows.set_index("epoch")["mean"]
+
+
+def failures(predictions: Sequence[Prediction]) -> int:
+    """How many of them failed."""
+    return sum(p.verdict().outcome == "failed" for p in predictions)
+
+
+@cache
+def scores() -> list[object]:
+    """Of all predictions: held, all; failed of the mismatch; of the cause, all; of ten classes."""
+    failed = [failures(some) for some in (MISMATCH, CAUSE, LONG_TAIL)]
+    everything = len(MISMATCH) + len(CAUSE) + len(LONG_TAIL)
+    first, second, third = (count(number) for number in failed)
+    return [everything - sum(failed), everything, first, second, len(CAUSE), third]
 
 
 @cache
@@ -73,58 +159,101 @@ def seeds() -> list[int]:
 AT_END = f"results/cause, epoch {EPOCH}, experiment (iii)"
 GAP = f"{AT_END}: balanced accuracy, WLF+WBN minus WLF+sBN, as it is and with a frozen output shift"
 JUDGED = "wbn.analysis.predictions_cause, judged"
-THRESHOLD = f"{AT_END}, pooled statistics: mean of the relative threshold"
+THRESHOLD = f"{AT_END}: mean of the relative threshold"
 
 CAUSES = (
-    *(
-        Statement(words, GAP, frozen)
-        for words in (
-            "shrinks from {} to {} points of balanced accuracy with averages over mini-batches at "
-            "inference, and from {} to {} with pooled statistics",
-            "With this shift frozen, {1} points are left with averages over mini-batches, and {3} "
-            "of {2} with pooled statistics",
-            "{1} points of balanced accuracy in place of {0} with averages over mini-batches, {3} "
-            "in place of {2} with pooled statistics",
-        )
+    Statement(
+        "shrinks from {} to {} points of balanced accuracy with averages, and from {} to {} with "
+        "pooled statistics; with the data set's normalizer from {} to {}, and not at all with "
+        "pooled statistics ({} and {})",
+        GAP,
+        frozen_under_both,
+    ),
+    Statement(
+        "shrinks from {} to {} points of balanced accuracy with averages over mini-batches at "
+        "inference, and from {} to {} with pooled statistics; with the data set's normalizer from "
+        "{} to {}, and not at all with pooled statistics ({} and {})",
+        GAP,
+        frozen_under_both,
+    ),
+    Statement(
+        "{1} points of balanced accuracy behind in (iii) in place of {0} with averages over "
+        "mini-batches, {3} in place of {2} with pooled statistics; with the data set's normalizer "
+        "{5} in place of {4}, and {7} in place of {6}",
+        GAP,
+        frozen_under_both,
     ),
     Statement(
         "gives back {} of the {} points of balanced accuracy that weighted BN is behind in (iii) "
-        "with averages over mini-batches, and {} of {} with pooled statistics",
+        "with averages, and {} of {} with pooled statistics; with the data set's normalizer {} of "
+        "{}, and nothing of {}",
         GAP,
         given_back,
     ),
     Statement(
-        "the gaps are {} and {} points",
-        f"{GAP}, the data set's normalizer",
-        lambda: list(map(percent, gap(AS_IT_IS, "dataset"))),
+        "{} of {} points of balanced accuracy are left in (iii), and {} of {} with the data set's "
+        "normalizer. With pooled statistics {} of {} and {} of {} are left",
+        f"{AT_END}: balanced accuracy at each network's best threshold, WLF+WBN minus WLF+sBN",
+        best_left,
     ),
     *(
-        Statement(words, f"{THRESHOLD} of WLF+sBN", lambda: relative_threshold("wlf_sbn"))
+        Statement(
+            words, f"{THRESHOLD} of WLF+sBN", lambda: [relative_threshold("wlf_sbn", "pooled")]
+        )
         for words in (
-            "the threshold lies at {} of the way",
-            "standard BN puts it at {}",
-            "next to the majority, at {} in (iii)",
+            "its threshold is at {} of the way",
+            "standard BN has it at {}",
+            "in (iii) its threshold is at {}.",
         )
     ),
     *(
-        Statement(words, f"{THRESHOLD} of WLF+WBN", lambda: relative_threshold("wlf_wbn"))
-        for words in ("starts halfway, and ends at {}", "moves it towards the minority, to {}")
+        Statement(words, f"{THRESHOLD} of WLF+WBN, both kinds and normalizers", thresholds)
+        for words in (
+            "after {} epochs is at {} with pooled statistics at inference and at {} with averages "
+            "over mini-batches ({} and {} with the data set's normalizer)",
+            "after {} epochs is at {} with pooled statistics and at {} with averages over "
+            "mini-batches ({} and {} with the data set's loss normalizer)",
+        )
     ),
     Statement("{} mean shifts to within {}", "prediction 7.1, its evidence", drift),
     Statement(
-        "predict the drift to within {}", "prediction 7.1, its evidence", lambda: drift()[1:]
+        "in the batches predict, to within {}", "prediction 7.1, its evidence", lambda: drift()[1:]
     ),
-    Statement("Of {} predictions, declared before their runs, {} held", JUDGED, held),
-    Statement("Of {} predictions {} held; that", JUDGED, held),
+    *(
+        Statement(words, JUDGED, held)
+        for words in (
+            "Of {} predictions {} held; they",
+            "Of {} predictions, declared before their runs and not blind, {} held",
+        )
+    ),
     Statement(
         "Of {} predictions {} held and {} failed",
         JUDGED,
-        lambda: [COUNTS[len(CAUSE)], held()[1], count(outcomes().count("failed"))],
+        lambda: [*held(), count(outcomes().count("failed"))],
     ),
     Statement(
-        "{} % of the fours are lost in (iii)",
+        "lose {} % of the fours of (iii)",
         f"{AT_END}: minority accuracy of WLF+WBN with running sums",
         lost_with_running_sums,
+    ),
+    Statement(
+        "{} of {} held. Of the mismatch (3), {} failed",
+        "all predictions, judged",
+        lambda: scores()[:3],
+    ),
+    Statement("Of the causes (7), {} of {} failed", JUDGED, lambda: scores()[3:5]),
+    Statement(
+        "Of ten classes (10), {} failed",
+        "wbn.analysis.predictions_long_tail, judged",
+        lambda: scores()[5:],
+    ),
+    Statement(
+        "after {} epochs all of it",
+        "results/cause, long runs of (iii), pooled statistics: gap at the best threshold and gap",
+        all_of_it_is_order,
+    ),
+    Statement(
+        "nothing else had used ({} runs", "results/cause and cause_ten", lambda: [runs(TWO, TEN)]
     ),
     Statement("on seeds {} to {}", "plans of results/cause and results/cause_ten", seeds),
 )
