@@ -55,9 +55,10 @@ class WeightedBatchNorm(_BatchNorm):
                 f"(dimension 1), but the layer has {self.num_features}"
             )
         if not self.training and self.running_mean is not None:
-            return super().forward(input)
-        if sample_weight is None:
-            sample_weight = current_sample_weight()
+            current_sample_weight()  # so that a context around eval mode counts as used
+            return _BatchNorm.forward(self, input)
+        given = current_sample_weight((len(input), *input.shape[2:]))
+        sample_weight = given if sample_weight is None else sample_weight
         tracked = self.track_running_stats and self.running_mean is not None
         if sample_weight is None and self.correction == "none" and plain_eager():
             y, mean, var = self._forward_of_torch(input, tracked)
