@@ -25,8 +25,10 @@ _WEIGHTED: dict[type, type] = {
 _PLAIN = {weighted: plain for plain, weighted in _WEIGHTED.items()}
 
 
-def convert(model: Model, correction: Correction = "frequency") -> Model:
+def convert(model: Model, correction: Correction = "none") -> Model:
     """Turn every ``nn.BatchNorm1d/2d/3d`` of a model into its weighted counterpart.
+
+    Without weights, and with the default correction, it remains the model that it was.
 
     The layers change their class in place and stay the same objects otherwise: parameters
     (an optimizer keeps working), buffers, device, dtype, training flag, hooks,
@@ -56,7 +58,7 @@ def convert(model: Model, correction: Correction = "frequency") -> Model:
     >>> from torch import nn
     >>> from wbn.conversion import convert
     >>> convert(nn.Sequential(nn.Linear(4, 2, bias=False), nn.BatchNorm1d(2)))[1].correction
-    'frequency'
+    'none'
     """
     check_correction(correction)
     plain = {
