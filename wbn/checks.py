@@ -5,6 +5,7 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
+from torch._subclasses import FakeTensor
 
 from wbn.core import reduced
 from wbn.divisors import Divisors, Value
@@ -34,7 +35,16 @@ def check_count(x: Tensor) -> None:
     if count < 2:
         raise ValueError(
             f"batch statistics need at least two values per channel, but the input of shape "
-            f"{tuple(x.shape)} has {count}: use larger batches, or eval mode"
+            f"{tuple(x.shape)} has {count}: use larger batches (drop_last=True for the last one "
+            "of a DataLoader), or eval mode"
+        )
+
+
+def check_alone(group: object | None, what: str) -> None:
+    """Refuse what works in one process only."""
+    if group is not None:
+        raise ValueError(
+            f"{what} don't work where processes share a batch: leave process_group out for them"
         )
 
 
@@ -87,6 +97,8 @@ def values_checkable(tensor: Tensor) -> bool:
     """Whether values can be read without a graph break, a synchronization or a vmap error."""
     if torch.compiler.is_compiling() or tensor.device.type != "cpu":
         return False
+    if isinstance(tensor, FakeTensor):
+        return False
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         if torch._C._functorch.is_batchedtensor(tensor):
             return False
@@ -131,8 +143,8 @@ def check_poolable(total: float) -> None:
     """Refuse a total weight whose square leaves the float range."""
     if total != 0 and not 1e-150 < total < 1e150:
         raise ValueError(
-            f"sample_weight sums to {total:g}, too far from 1 to be pooled over batches: bring "
-            "the weights to another scale with wbn.rescale (for example 'mean_one')"
+            f"sample_weight sums to {total:g}, too far from 1 to be pooled over batches: divide "
+            "all weights by the largest"
         )
 
 
@@ -150,10 +162,10 @@ def check_enough(total: float, concentration: float, correction: str, precision:
         )
     if not heavy_enough(total, correction):
         raise ValueError(
-            f"the weights sum to {total:g}, but correction='frequency' counts them as copies "
-            "and divides by their sum minus 1, so they must sum to at least 2: bring them to a "
-            "larger scale with wbn.rescale (for example 'mean_one'), or use "
-            "correction='reliability', which does not depend on the scale"
+            f"the weights of this batch sum to {total:g}, but correction='frequency' counts them "
+            "as copies and divides by their sum minus 1, so they must sum to at least 2: use "
+            "larger batches or larger weights, or correction='none' or 'reliability', which do "
+            "not depend on the scale of the weights"
         )
 
 

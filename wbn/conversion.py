@@ -1,16 +1,18 @@
 """Whole models turned to weighted batch normalization and back."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
-from torch.distributed import ProcessGroup
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import parametrize
 
 from wbn.checks import Correction, check_correction
+from wbn.distributed import ProcessGroup
 from wbn.layers import (
     WeightedBatchNorm,
     WeightedBatchNorm1d,
@@ -37,13 +39,15 @@ _AFTER_BY_NAME: dict[str, After] = {  # classes of packages that need not be ins
 
 def convert(
     model: Model,
-    correction: Correction = "frequency",
+    correction: Correction = "none",
     *,
     only: Which | None = None,
     exclude: Which = (),
     process_group: ProcessGroup | None = None,
 ) -> Model:
     """Turn the ``nn.BatchNorm1d/2d/3d`` of a model into their weighted counterparts.
+
+    Without weights, and with the default correction, it remains the model that it was.
 
     The layers change their class in place and stay the same objects otherwise: parameters
     (an optimizer keeps working), buffers, device, dtype, training flag, hooks,
@@ -107,12 +111,12 @@ def convert(
             stacklevel=2,
         )
     plain = {
-        names[layer][0]: layer
-        for layer in names
+        own[0]: layer
+        for layer, own in names.items()
         if layer in chosen and not isinstance(layer, WeightedBatchNorm)
     }
-    for layer in _change_class(plain, _weighted):
-        layer.correction, layer.process_group = correction, process_group
+    for name, layer in _change_class(plain, _weighted):
+        layer.correction, layer.process_group, layer.path = correction, process_group, name
     return model
 
 
@@ -146,9 +150,9 @@ def revert(model: Model) -> Model:
     <class 'torch.nn.modules.batchnorm.BatchNorm1d'>
     """
     weighted = {n[0]: layer for layer, n in _names(model, WeightedBatchNorm).items()}
-    for layer in _change_class(weighted, _PLAIN.get):
-        for name in ("correction", "process_group"):
-            vars(layer).pop(name, None)
+    for _, layer in _change_class(weighted, _PLAIN.get):
+        for own in ("correction", "process_group", "path", "_last"):
+            vars(layer).pop(own, None)
     return model
 
 
@@ -174,7 +178,7 @@ def register(plain: type[nn.Module], after: After) -> None:
     >>> register(NormReLU, lambda layer, y: y.relu())
     >>> layer = convert(NormReLU(1, eps=0.0))
     >>> layer(torch.tensor([[0.0], [1.0]]), torch.tensor([1.0, 3.0])).flatten()
-    tensor([0.0000, 0.5000], grad_fn=<ViewBackward0>)
+    tensor([0.0000, 0.5774], grad_fn=<ViewBackward0>)
     """
     if plain in _TORCH or not issubclass(plain, tuple(_TORCH)):
         raise ValueError(
@@ -193,8 +197,8 @@ def _weighted(plain: type) -> type | None:
     if plain not in _WEIGHTED and base and (after or plain.forward is _BatchNorm.forward):
         methods: dict[str, Any] = {"__reduce_ex__": _reduce}
         if after:
-            methods["forward"] = lambda layer, *args, **kw: after(
-                layer, WeightedBatchNorm.forward(layer, *args, **kw)
+            methods["_forward"] = lambda layer, x, w: after(
+                layer, WeightedBatchNorm._forward(layer, x, w)
             )
         weighted = type(f"Weighted{plain.__name__}", (base, plain), methods)
         _WEIGHTED[plain], _PLAIN[weighted] = weighted, plain
@@ -244,7 +248,7 @@ def _chosen(names: Mapping[nn.Module, list[str]], which: Which, argument: str) -
 
 def _change_class(
     modules: Mapping[str, nn.Module], counterpart: Callable[[type], type | None]
-) -> list[Any]:
+) -> Iterable[tuple[str, Any]]:
     # A parametrized module has a class of its own, derived from the original one.
     parametrized = {n: parametrize.is_parametrized(module) for n, module in modules.items()}
     targets = {}
@@ -263,4 +267,4 @@ def _change_class(
         if parametrized[name]:
             target = type(f"Parametrized{target.__name__}", (target,), dict(vars(type(module))))
         module.__class__ = target
-    return list(modules.values())
+    return modules.items()

@@ -19,8 +19,8 @@ from wbn.checks import (
 from wbn.context import current_sample_weight, sample_weights
 from wbn.core import Sums, merge, moments, reduced
 from wbn.divisors import denominator
-from wbn.functional import checked_moments
 from wbn.layers import WeightedBatchNorm
+from wbn.normalization import checked_moments
 
 Mode = Literal["batch_average", "weight_average", "pooled"]
 Batches = Iterable[tuple[Tensor, Tensor | None]]
@@ -77,7 +77,8 @@ def population_statistics(model: nn.Module, batches: Batches, mode: Mode) -> Non
     >>> import torch
     >>> from wbn.layers import WeightedBatchNorm1d
     >>> from wbn.population import population_statistics
-    >>> layer, x = WeightedBatchNorm1d(1), torch.tensor([[0.0], [1.0], [2.0], [3.0]])
+    >>> layer = WeightedBatchNorm1d(1, correction="frequency")
+    >>> x = torch.tensor([[0.0], [1.0], [2.0], [3.0]])
     >>> batches = [(x[:2], torch.tensor([1.0, 1.0])), (x[2:], torch.tensor([1.0, 3.0]))]
     >>> for mode in ("batch_average", "weight_average", "pooled"):
     ...     population_statistics(layer, batches, mode)
@@ -139,7 +140,7 @@ class _Average:
         self.calls, self.total, self.mean, self.var = 0, 0.0, 0.0, 0.0
 
     def add(self, x: Tensor, sample_weight: Tensor | None) -> None:
-        m, stored, _, scale = checked_moments(x, sample_weight, self.correction)
+        m, stored, _, scale, _ = checked_moments(x, sample_weight, self.correction)
         share = m.total.item() * float(scale) if self.by_weight else 1.0
         self.calls += 1
         self.total += share
@@ -171,12 +172,12 @@ class _Pool:
         if w is not None:
             check_not_negative(w.min().item(), m.total.item())
             check_poolable(m.total.item())
-        parts = m.total, m.mean, m.total * m.var, m.total.square() * m.concentration
+        parts = m.total, m.mean, m.total * m.var, m.total * m.unbiased
         self.sums = merge(self.sums, Sums(*map(_exact, parts)))
 
     def result(self) -> tuple[Tensor, Tensor, int]:
-        total, mean, scatter, squares = self.sums
-        concentration = squares / total.square()
+        total, mean, scatter, pairs = self.sums
+        concentration = 1 - pairs / total.square()
         precision = torch.finfo(torch.float32).eps
         check_enough(total.item(), concentration.item(), self.correction, precision)
         stored = "reliability" if self.correction == "none" else self.correction
