@@ -75,8 +75,9 @@ def gather_moments(local: Moments, scale: Tensor, smallest: Tensor, group: Group
         total * local.var,
     ]
     row = torch.cat([torch.where(total == 0, r.nan_to_num(), r).flatten() for r in row])
-    table = row.new_empty(group.size(), len(row))
-    dist.all_gather_into_tensor(table, row, group=group)
+    rows = [torch.empty_like(row) for _ in range(group.size())]
+    dist.all_gather(rows, row, group=group)
+    table = torch.stack(rows)
     exponents = table[:, 2:3]
     largest = exponents.amax()
     factor = torch.exp2(exponents - largest)

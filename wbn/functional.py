@@ -95,9 +95,9 @@ def weighted_batch_norm(
         Weights as in `weighted_moments`.
     running_mean, running_var
         Statistics for inference, of shape (C,); updated in place in training, unless they
-        would not be finite, or the weights should be refused and could not be read. With the correction "none" the variance stored is
-        the reliability-corrected one, as torch stores the unbiased one; with the others it
-        is the one normalized with.
+        would not be finite, or the weights should be refused and could not be read. With the
+        correction "none" the variance stored is the reliability-corrected one, as torch stores
+        the unbiased one; with the others it is the one normalized with.
     weight, bias
         :math:`\gamma` and :math:`b`, of shape (C,).
     training
