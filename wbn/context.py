@@ -115,7 +115,12 @@ def current_sample_weight(shape: tuple[int, ...] | None = None) -> Tensor | None
         return None
     given.used = True
     w, resize = given.sample_weight, given.resize
-    if resize is None or shape is None or not isinstance(w, Tensor) or w.shape in (shape[:1], shape):
+    if (
+        resize is None
+        or shape is None
+        or not isinstance(w, Tensor)
+        or w.shape in (shape[:1], shape)
+    ):
         return w
     return _resized(w, shape, resize)
 

@@ -189,7 +189,7 @@ def register(plain: type[nn.Module], after: After) -> None:
     _WEIGHTED.pop(plain, None)
 
 
-def _weighted(plain: type) -> type | None:
+def _weighted(plain: Any) -> type | None:
     """The weighted counterpart of a class, made if need be, or None."""
     name = f"{plain.__module__}.{plain.__qualname__}"
     after = _AFTER.get(plain) or _AFTER_BY_NAME.get(name)
@@ -211,7 +211,7 @@ def _reduce(layer: Any, protocol: int) -> tuple:
 
 
 def _rebuild(plain: type) -> nn.Module:
-    weighted = _weighted(plain)
+    weighted: Any = _weighted(plain)
     if weighted is None:
         raise ValueError(
             f"{plain.__name__} has no weighted counterpart here: call wbn.register for it before "
@@ -220,7 +220,7 @@ def _rebuild(plain: type) -> nn.Module:
     return weighted.__new__(weighted)
 
 
-def _names(model: nn.Module, kind: type) -> dict[nn.Module, list[str]]:
+def _names(model: nn.Module, kind: type[nn.Module]) -> dict[nn.Module, list[str]]:
     """Layers of a kind, with all the names that each has."""
     names: dict[nn.Module, list[str]] = {}
     for name, module in model.named_modules(remove_duplicate=False):
