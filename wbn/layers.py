@@ -92,9 +92,9 @@ class WeightedBatchNorm(_BatchNorm):
                 f"the input of shape {tuple(x.shape)} has {x.shape[1]} channels "
                 f"(dimension 1), but the layer has {self.num_features}"
             )
-        shared = None if sample_weight is not None else current_sample_weight()
+        shared = current_sample_weight((len(x), *x.shape[2:]))  # in eval mode too: so it is used
         if not self.training and self.running_mean is not None:
-            return super().forward(x)
+            return _BatchNorm.forward(self, x)
         if sample_weight is not None:
             return self._normalize(x, sample_weight)[0]
         if shared is None and self._computes_again():

@@ -1,9 +1,10 @@
 """Class counts to weights: Eqs. 3, 4 and 13 of Yasuda and Ueno (2019).
 
-Every function takes lists, numpy arrays or tensors and returns a float64 tensor. The
-counts are those of the data set, not of a mini-batch.
+Every function takes lists, numpy arrays or tensors and returns a tensor: float64, or float32
+on devices that have no float64. The counts are those of the data set, not of a mini-batch.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, get_args
 
@@ -11,11 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wbn.checks import values_checkable
+
 ArrayLike = Tensor | np.ndarray | Sequence
 Scale = Literal["raw", "paper", "mean_one", "classes"]
+IGNORED = -100  # torch's default ignore_index
+WITHOUT_DOUBLE = {"mps"}  # types of devices
 
 
-def class_counts(labels: ArrayLike, num_classes: int | None = None) -> Tensor:
+def class_counts(
+    labels: ArrayLike, num_classes: int | None = None, ignore_index: int = IGNORED
+) -> Tensor:
     r"""Class sizes :math:`N_k = \sum_\mu \delta(k, t_\mu)`, above Eq. 3.
 
     Parameters
@@ -25,11 +32,18 @@ def class_counts(labels: ArrayLike, num_classes: int | None = None) -> Tensor:
     num_classes
         K. By default the largest label plus one; give it when the last classes may be
         absent from ``labels``.
+    ignore_index
+        The label of samples and positions that are not counted.
 
     Returns
     -------
     Tensor
         Counts of shape (K,). A class without a label counts zero.
+
+    Raises
+    ------
+    ValueError
+        For labels that are not class indices, among them one-hot and multi-hot rows.
 
     Examples
     --------
@@ -37,14 +51,16 @@ def class_counts(labels: ArrayLike, num_classes: int | None = None) -> Tensor:
     >>> class_counts([0, 0, 1, 0], num_classes=3)
     tensor([3., 1., 0.], dtype=torch.float64)
     """
-    labels = _labels(labels).flatten()
+    labels = _labels(labels)
+    _check_not_hot(labels, num_classes)
+    labels = labels[labels != ignore_index]
     if num_classes is None:
         if len(labels) == 0:
             raise ValueError("no labels given: pass num_classes to count an empty set")
         num_classes = max(int(labels.max()) + 1, 1)
     if ((labels < 0) | (labels >= num_classes)).any():
         raise ValueError(_outside(labels, num_classes))
-    return torch.bincount(labels, minlength=num_classes).double()
+    return _precise(torch.bincount(labels, minlength=num_classes))
 
 
 def uniform(counts: ArrayLike) -> Tensor:
@@ -126,7 +142,7 @@ def class_balanced(counts: ArrayLike, beta: float) -> Tensor:
         raise ValueError(f"beta must lie in [0, 1], got {beta}")
     if beta == 1:
         return 1 / counts
-    excess = torch.tensor(beta - 1, dtype=torch.float64)  # exact for beta >= 1/2
+    excess = counts.new_tensor(beta - 1)  # exact for beta >= 1/2
     return excess / torch.expm1(counts * torch.log1p(excess))
 
 
@@ -273,37 +289,128 @@ def effective_sample_size(sample_weight: ArrayLike) -> Tensor:
     return w.sum() ** 2 / w.square().sum()
 
 
-def per_sample(class_weight: ArrayLike, labels: ArrayLike) -> Tensor:
-    r"""Weights :math:`w_\mu = w_{t_\mu}`: each label's class weight.
+def per_sample(class_weight: ArrayLike, labels: ArrayLike, ignore_index: int = IGNORED) -> Tensor:
+    r"""Weights :math:`w_\mu = w_{t_\mu}` of labels, :math:`\sum_k t_{\mu k} w_k` of soft ones.
 
     Parameters
     ----------
     class_weight
         Class weights :math:`w_k`, shape (K,).
     labels
-        Class indices 0, ..., K - 1, of any shape: one for each sample or position.
+        Class indices 0, ..., K - 1, of any shape: one for each sample or position. Or, as of
+        mixup and label smoothing, probabilities :math:`t_{\mu k}` of shape (N, K) or
+        (N, K, \*positions), floating point, which sum to 1 over the classes.
+    ignore_index
+        The label of samples and positions of weight 0, which loss and layers then leave out.
 
     Returns
     -------
     Tensor
-        Weights of the shape of ``labels``, on their device.
+        Weights of the shape of ``labels``, without K for soft ones, on their device.
+
+    Raises
+    ------
+    ValueError
+        For labels that are neither, among them multi-hot ones: where a sample has several
+        classes, weight the losses of the classes, ``weighted_mean(losses * class_weight)``.
+        Soft labels are checked on the CPU only.
 
     Examples
     --------
     >>> from wbn.weights import inverse_frequency, per_sample
-    >>> per_sample(inverse_frequency([60, 20]), [0, 1, 0])
-    tensor([1.3333, 4.0000, 1.3333], dtype=torch.float64)
+    >>> per_sample(inverse_frequency([60, 20]), [0, 1, 0, -100])
+    tensor([1.3333, 4.0000, 1.3333, 0.0000], dtype=torch.float64)
+    >>> per_sample(inverse_frequency([60, 20]), [[0.5, 0.5]])
+    tensor([2.6667], dtype=torch.float64)
     """
-    class_weight, labels = _vector(class_weight, "class_weight"), _labels(labels)
+    class_weight, labels = _vector(class_weight, "class_weight"), _tensor(labels)
+    if labels.is_floating_point() and labels.dim() > 1 and labels.shape[1] == len(class_weight):
+        return _of_soft(class_weight, labels)
+    labels = _labels(labels)
+    class_weight = _precise(class_weight, labels.device).to(labels.device)
+    if values_checkable(labels):
+        _check_not_hot(labels, len(class_weight))
+    ignored = labels == ignore_index
     try:
-        looked_up = class_weight.to(labels.device).index_select(0, labels.flatten())
+        looked_up = class_weight.index_select(0, labels.masked_fill(ignored, 0).flatten())
     except IndexError:
-        raise ValueError(_outside(labels, len(class_weight))) from None
-    return looked_up.reshape(labels.shape)
+        raise ValueError(_outside(labels[~ignored], len(class_weight))) from None
+    return looked_up.reshape(labels.shape).masked_fill(ignored, 0)
+
+
+def logit_adjustment(counts: ArrayLike, tau: float = 1.0) -> Tensor:
+    r"""What logit adjustment adds to the logits, :math:`\tau \log(N_k / N)`.
+
+    Added to the logits in the training loss, and only there, it makes rare classes claim more
+    room: ``cross_entropy(logits + logit_adjustment(counts), target)``. Subtracted from the
+    logits of a network that was trained without, it does so afterwards. With :math:`\tau = 1`
+    the class of the largest logit then has the least balanced error. It takes the place of
+    weights in the loss.
+
+    Parameters
+    ----------
+    counts
+        Class sizes :math:`N_k`, shape (K,), whole and positive.
+    tau
+        A finite number.
+
+    Returns
+    -------
+    Tensor
+        Offsets of shape (K,); for logits of shape (N, K, H, W) use ``offset[:, None, None]``.
+
+    References
+    ----------
+    A. K. Menon et al., Long-tail learning via logit adjustment, ICLR 2021, arXiv:2007.07314,
+    Eqs. 9 (afterwards) and 10 (in the loss).
+
+    Examples
+    --------
+    >>> from wbn.weights import logit_adjustment
+    >>> logit_adjustment([60, 20]).exp()
+    tensor([0.7500, 0.2500], dtype=torch.float64)
+    """
+    counts, tau = _counts(counts), float(tau)
+    if not math.isfinite(tau):
+        raise ValueError(f"tau must be finite, got {tau}: 1 is the value of Menon et al.")
+    return tau * (counts / counts.sum()).log()
 
 
 def _tensor(values: ArrayLike) -> Tensor:
     return values if isinstance(values, Tensor) else torch.tensor(np.asarray(values))
+
+
+def _precise(values: Tensor, device: torch.device | None = None) -> Tensor:
+    """In double precision, or in single for a device, by default their own, that has no double."""
+    kind = (values.device if device is None else device).type
+    return values.to(torch.float32 if kind in WITHOUT_DOUBLE else torch.float64)
+
+
+def _of_soft(class_weight: Tensor, labels: Tensor) -> Tensor:
+    if values_checkable(labels):
+        off = ((labels.sum(1) - 1).abs() > 1e-2) | (labels < 0).any(1)
+        if off.any():
+            raise ValueError(
+                "soft labels must be probabilities that sum to 1 over the classes, got "
+                f"{labels.movedim(1, -1)[off][0].tolist()}: for samples of several classes, weight "
+                "the losses of the classes, wbn.weighted_mean(losses * class_weight)"
+            )
+    class_weight = _precise(class_weight, labels.device).to(labels.device)
+    return torch.tensordot(_precise(labels), class_weight, dims=([1], [0]))
+
+
+def _check_not_hot(labels: Tensor, num_classes: int | None) -> None:
+    """Refuse rows of zeros and ones, of which only one or only K columns make sense."""
+    if labels.dim() != 2 or labels.shape[1] < 2 or len(labels) == 0:
+        return
+    as_many = labels.shape[1] == num_classes and num_classes > 2
+    if ((labels == 0) | (labels == 1)).all() and (as_many or (labels.sum(1) == 1).all()):
+        raise ValueError(
+            f"labels of shape {tuple(labels.shape)} with zeros and ones only look one-hot or "
+            "multi-hot, and would be counted as classes 0 and 1: give class indices, for one-hot "
+            "labels with .argmax(1), or as (N, K, 1) if they are indices; count samples of several "
+            "classes with labels.sum(0)"
+        )
 
 
 def _labels(labels: ArrayLike) -> Tensor:
@@ -311,7 +418,8 @@ def _labels(labels: ArrayLike) -> Tensor:
     if (labels.is_floating_point() or labels.is_complex()) and labels.numel() > 0:
         raise ValueError(
             f"labels must be class indices of an integer type, got {labels.dtype}: "
-            "convert them, for example with .long()"
+            "convert them, for example with .long(), or give per_sample probabilities of shape "
+            "(N, K)"
         )
     return labels.long()
 
@@ -325,7 +433,7 @@ def _outside(labels: Tensor, num_classes: int) -> str:
 
 
 def _vector(values: ArrayLike, name: str) -> Tensor:
-    vector = _tensor(values).double()
+    vector = _precise(_tensor(values))
     if vector.ndim != 1 or len(vector) == 0:
         raise ValueError(
             f"{name} must have the shape (K,), one number a class, got {tuple(vector.shape)}"
@@ -334,7 +442,7 @@ def _vector(values: ArrayLike, name: str) -> Tensor:
 
 
 def _nonnegative(values: ArrayLike, name: str) -> Tensor:
-    values = _tensor(values).double()
+    values = _precise(_tensor(values))
     wrong = values[~(values.isfinite() & (values >= 0))]
     if len(wrong) > 0:
         raise ValueError(f"{name} must be finite and not negative, got {wrong[0].item()}")
