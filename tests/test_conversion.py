@@ -325,9 +325,7 @@ def test_a_name_that_no_layer_has(argument):
 
 
 def test_nothing_to_convert_is_noticed():
-    with pytest.warns(
-        UserWarning, match=r"no batch norm to .* in Linear \(0 layers"
-    ) as caught:
+    with pytest.warns(UserWarning, match=r"no batch norm to .* in Linear \(0 layers") as caught:
         convert(nn.Linear(2, 2))
     assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match=r"in ModuleDict \(3 layers"):

@@ -1,5 +1,7 @@
 """Weighted means of losses and their normalizer: Eqs. 1 and 2 of Yasuda and Ueno (2019)."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 import torch
@@ -8,6 +10,7 @@ from torch import Tensor, nn
 
 from wbn.checks import broadcast_weight, values_checkable
 from wbn.context import current_sample_weight
+from wbn.distributed import Group, ProcessGroup, mean_over_processes, sharing
 from wbn.divisors import scaled
 from wbn.weights import IGNORED
 
@@ -15,7 +18,10 @@ Normalizer = float | Literal["batch"]
 
 
 def weighted_mean(
-    losses: Tensor, sample_weight: Tensor | None = None, normalizer: Normalizer = "batch"
+    losses: Tensor,
+    sample_weight: Tensor | None = None,
+    normalizer: Normalizer = "batch",
+    process_group: ProcessGroup | None = None,
 ) -> Tensor:
     r"""Mean :math:`\frac{1}{Z_r} \sum_{\mu \in B_r} w_\mu f_\mu` of any losses, Eq. 2.
 
@@ -42,6 +48,11 @@ def weighted_mean(
         (N, \*positions). Zeros mask, also losses that are not finite.
     normalizer
         ``"batch"`` or a positive number.
+    process_group
+        Processes that share the batch, as for `WeightedBatchNorm1d`: the divisor is then its
+        mean over them, so that the average of their gradients, which
+        ``DistributedDataParallel`` takes, is the gradient of the loss of the whole batch, also
+        where sizes or weights differ. A process may be without weight.
 
     Returns
     -------
@@ -91,11 +102,12 @@ def weighted_mean(
             f"losses are {losses.dtype} of shape {tuple(losses.shape)}; a weighted mean needs one "
             "loss for each sample, in floating point: use reduction='none'"
         )
-    weight = _weight_for(tuple(losses.shape), sample_weight)
+    group = sharing(process_group)
+    weight = _weight_for(losses, tuple(losses.shape), sample_weight, group)
     if weight is None:
         return losses.mean()
     w = broadcast_weight(losses.unsqueeze(1), weight).squeeze(1)
-    return _mean(losses, w, torch.ones_like(losses, dtype=torch.bool), normalizer)
+    return _mean(losses, w, torch.ones_like(losses, dtype=torch.bool), normalizer, group)
 
 
 def weighted_cross_entropy(
@@ -105,6 +117,7 @@ def weighted_cross_entropy(
     normalizer: Normalizer = "batch",
     label_smoothing: float = 0.0,
     ignore_index: int = IGNORED,
+    process_group: ProcessGroup | None = None,
 ) -> Tensor:
     r"""Loss :math:`\frac{1}{Z_r} \sum_{\mu \in B_r} w_\mu f_\mu`, Eq. 2 on a mini-batch.
 
@@ -129,6 +142,8 @@ def weighted_cross_entropy(
         ``weight=`` also weights the classes that the smoothing adds.
     ignore_index
         The class index of samples and positions to leave out, with their weights.
+    process_group
+        As in `weighted_mean`.
 
     Returns
     -------
@@ -152,7 +167,9 @@ def weighted_cross_entropy(
     """
     _check_normalizer(normalizer)
     options: dict[str, Any] = {"label_smoothing": label_smoothing, "ignore_index": ignore_index}
-    weight = _weight_for((*logits.shape[:1], *logits.shape[2:]), sample_weight)
+    group = sharing(process_group)
+    shape = (*logits.shape[:1], *logits.shape[2:])
+    weight = _weight_for(logits, shape, sample_weight, group)
     if weight is None:
         return F.cross_entropy(logits, target, **options)
     if logits.dim() < 2 or not logits.is_floating_point():
@@ -165,7 +182,7 @@ def weighted_cross_entropy(
     losses = F.cross_entropy(logits.masked_fill(w == 0, 0), target, reduction="none", **options)
     probabilities = target.is_floating_point()
     counted = torch.ones_like(losses, dtype=torch.bool) if probabilities else target != ignore_index
-    return _mean(losses, w.squeeze(1), counted, normalizer)
+    return _mean(losses, w.squeeze(1), counted, normalizer, group)
 
 
 class WeightedCrossEntropyLoss(nn.Module):
@@ -181,6 +198,8 @@ class WeightedCrossEntropyLoss(nn.Module):
         In [0, 1].
     ignore_index
         The class index of samples and positions to leave out.
+    process_group
+        As in `weighted_mean`.
 
     Examples
     --------
@@ -199,20 +218,21 @@ class WeightedCrossEntropyLoss(nn.Module):
         normalizer: Normalizer = "batch",
         label_smoothing: float = 0.0,
         ignore_index: int = IGNORED,
+        process_group: ProcessGroup | None = None,
     ) -> None:
         super().__init__()
         _check_normalizer(normalizer)
         self.normalizer = normalizer
         self.label_smoothing = label_smoothing
         self.ignore_index = ignore_index
+        self.process_group = process_group
 
     def forward(
         self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Loss of a mini-batch, with the weights given here or else the context's."""
-        return weighted_cross_entropy(
-            logits, target, sample_weight, self.normalizer, self.label_smoothing, self.ignore_index
-        )
+        options = self.label_smoothing, self.ignore_index, self.process_group
+        return weighted_cross_entropy(logits, target, sample_weight, self.normalizer, *options)
 
     def extra_repr(self) -> str:
         return (
@@ -221,21 +241,29 @@ class WeightedCrossEntropyLoss(nn.Module):
         )
 
 
-def _weight_for(shape: tuple[int, ...], sample_weight: Tensor | None) -> Tensor | None:
+def _weight_for(
+    x: Tensor, shape: tuple[int, ...], sample_weight: Tensor | None, group: Group | None
+) -> Tensor | None:
+    """The weights to take; in a group, where others may have some, not None."""
     given = current_sample_weight(shape)
-    return given if sample_weight is None else sample_weight
+    given = given if sample_weight is None else sample_weight
+    return x.new_ones(shape[:1]) if given is None and group is not None else given
 
 
-def _mean(losses: Tensor, w: Tensor, counted: Tensor, normalizer: Normalizer) -> Tensor:
+def _mean(
+    losses: Tensor, w: Tensor, counted: Tensor, normalizer: Normalizer, group: Group | None
+) -> Tensor:
     """Mean of the losses that count, with weights that broadcast against them."""
     given = w * counted
     if values_checkable(given):
-        _check_values(given, normalizer)
+        _check_values(given, normalizer if group is None else 1.0)
     w, scale = scaled(given, torch.promote_types(losses.dtype, torch.float32))
     if normalizer == "batch":
         total_weight = w.sum()
     else:
         total_weight = (normalizer / scale).to(w.dtype) * counted.sum(dtype=w.dtype)
+    if group is not None:
+        total_weight = (mean_over_processes(total_weight * scale, group) / scale).to(w.dtype)
     positive = total_weight.clamp_min(torch.finfo(w.dtype).tiny)
     return ((w * losses.masked_fill(w == 0, 0)).sum() / positive).to(losses.dtype)
 
