@@ -72,13 +72,12 @@ def test_tasks_see_their_own():
 
 
 def test_weights_that_nobody_asks_for_are_noticed():
-    with pytest.warns(UserWarning, match=r"no weighted layer or loss.*wbn\.convert") as caught:
-        with sample_weights(A):
-            torch.nn.BatchNorm1d(3)(torch.randn(2, 3))
+    message = r"no weighted layer or loss.*wbn\.convert"
+    with pytest.warns(UserWarning, match=message) as caught, sample_weights(A):
+        torch.nn.BatchNorm1d(3)(torch.randn(2, 3))
     assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match="no weighted layer"), sample_weights(A):
-        with sample_weights(B):
-            current_sample_weight()
+    with pytest.warns(UserWarning, match=message), sample_weights(A), sample_weights(B):
+        current_sample_weight()
 
 
 def test_normal_use_does_not_warn():
@@ -214,6 +213,6 @@ def test_a_strided_stack_sees_the_weights_at_its_resolutions():
 
 
 def test_unknown_resize():
-    with pytest.raises(ValueError, match="resize is 'bilinear'; choose 'area'"):
-        with sample_weights(A, resize="bilinear"):
-            pass
+    message = "resize is 'bilinear'; choose 'area'"
+    with pytest.raises(ValueError, match=message), sample_weights(A, resize="bilinear"):
+        pass

@@ -1,6 +1,7 @@
 """Statistics for inference against the paper's averages and against the whole set at once."""
 
 import copy
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -14,8 +15,9 @@ from torch.testing import assert_close
 from wbn.context import sample_weights
 from wbn.functional import weighted_moments
 from wbn.layers import WeightedBatchNorm1d, WeightedBatchNorm2d
-from wbn.population import population_statistics
+from wbn.population import population_statistics as set_statistics
 
+population_statistics = partial(set_statistics, unpack=lambda pair: pair)
 MODES = ("batch_average", "weight_average", "pooled")
 CORRECTIONS = ("frequency", "reliability", "none")
 N = 24

@@ -1,6 +1,8 @@
 """What batch normalization with weights asks of its input, and what it says when refused."""
 
 import math
+import sys
+import warnings
 from typing import Any, Literal, get_args
 
 import torch
@@ -40,6 +42,12 @@ def check_count(x: Tensor) -> None:
         )
 
 
+def warn_if_called_by(function: str, message: str) -> None:
+    """Warn where the caller of this was called by a function of this name."""
+    if sys._getframe(2).f_code.co_name == function:
+        warnings.warn(f"{function} {message}", stacklevel=4)
+
+
 def check_alone(group: object | None, what: str) -> None:
     """Refuse what works in one process only."""
     if group is not None:
@@ -72,6 +80,12 @@ def broadcast_weight(x: Tensor, sample_weight: Tensor) -> Tensor:
         raise ValueError("sample_weight requires a gradient, but weights are constants: detach it")
     if sample_weight.is_complex():
         raise ValueError(f"sample_weight is {sample_weight.dtype}; weights are real: use its .real")
+    if not sample_weight.is_floating_point() and sample_weight.dtype != torch.bool:
+        raise ValueError(
+            f"sample_weight is {sample_weight.dtype}, as labels are; weights are floating point or "
+            "a boolean mask: look those of labels up with wbn.per_sample, and use .float() for "
+            "weights that are whole numbers"
+        )
     batch, _, *positions = x.shape
     if sample_weight.shape == (batch,):
         shape = (batch, 1, *(1 for _ in positions))
@@ -82,7 +96,8 @@ def broadcast_weight(x: Tensor, sample_weight: Tensor) -> Tensor:
         raise ValueError(
             f"sample_weight (an argument, or from the surrounding sample_weights) has shape "
             f"{tuple(sample_weight.shape)}, but the input of shape {tuple(x.shape)} needs "
-            f"{(batch,)}{each}"
+            f"{(batch,)}{each}: for layers and losses at other resolutions, or of other batches, "
+            "give sample_weights a resize"
         )
     if sample_weight.device != x.device:
         raise ValueError(

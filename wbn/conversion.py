@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
-from torch.fx import Proxy
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import parametrize
 
@@ -112,13 +111,12 @@ def convert(
             stacklevel=2,
         )
     plain = {
-        names[layer][0]: layer
-        for layer in names
+        own[0]: layer
+        for layer, own in names.items()
         if layer in chosen and not isinstance(layer, WeightedBatchNorm)
     }
-    for layer in _change_class(plain, _weighted):
-        layer.correction, layer.process_group = correction, process_group
-        layer.path = names[layer][0]
+    for name, layer in _change_class(plain, _weighted):
+        layer.correction, layer.process_group, layer.path = correction, process_group, name
     return model
 
 
@@ -152,9 +150,9 @@ def revert(model: Model) -> Model:
     <class 'torch.nn.modules.batchnorm.BatchNorm1d'>
     """
     weighted = {n[0]: layer for layer, n in _names(model, WeightedBatchNorm).items()}
-    for layer in _change_class(weighted, _PLAIN.get):
-        for name in ("correction", "process_group", "path", "_last"):
-            vars(layer).pop(name, None)
+    for _, layer in _change_class(weighted, _PLAIN.get):
+        for own in ("correction", "process_group", "path", "_last"):
+            vars(layer).pop(own, None)
     return model
 
 
@@ -180,7 +178,7 @@ def register(plain: type[nn.Module], after: After) -> None:
     >>> register(NormReLU, lambda layer, y: y.relu())
     >>> layer = convert(NormReLU(1, eps=0.0))
     >>> layer(torch.tensor([[0.0], [1.0]]), torch.tensor([1.0, 3.0])).flatten()
-    tensor([0.0000, 0.5000], grad_fn=<ViewBackward0>)
+    tensor([0.0000, 0.5774], grad_fn=<ViewBackward0>)
     """
     if plain in _TORCH or not issubclass(plain, tuple(_TORCH)):
         raise ValueError(
@@ -191,7 +189,7 @@ def register(plain: type[nn.Module], after: After) -> None:
     _WEIGHTED.pop(plain, None)
 
 
-def _weighted(plain: type) -> type | None:
+def _weighted(plain: Any) -> type | None:
     """The weighted counterpart of a class, made if need be, or None."""
     name = f"{plain.__module__}.{plain.__qualname__}"
     after = _AFTER.get(plain) or _AFTER_BY_NAME.get(name)
@@ -199,12 +197,9 @@ def _weighted(plain: type) -> type | None:
     if plain not in _WEIGHTED and base and (after or plain.forward is _BatchNorm.forward):
         methods: dict[str, Any] = {"__reduce_ex__": _reduce}
         if after:
-
-            def forward(layer: Any, *args: Any, **kw: Any) -> Tensor | Proxy:
-                y = WeightedBatchNorm.forward(layer, *args, **kw)
-                return y if isinstance(y, Proxy) else after(layer, y)  # a Proxy is of the whole
-
-            methods["forward"] = forward
+            methods["_forward"] = lambda layer, x, w: after(
+                layer, WeightedBatchNorm._forward(layer, x, w)
+            )
         weighted = type(f"Weighted{plain.__name__}", (base, plain), methods)
         _WEIGHTED[plain], _PLAIN[weighted] = weighted, plain
     return _WEIGHTED.get(plain)
@@ -216,7 +211,7 @@ def _reduce(layer: Any, protocol: int) -> tuple:
 
 
 def _rebuild(plain: type) -> nn.Module:
-    weighted = _weighted(plain)
+    weighted: Any = _weighted(plain)
     if weighted is None:
         raise ValueError(
             f"{plain.__name__} has no weighted counterpart here: call wbn.register for it before "
@@ -225,7 +220,7 @@ def _rebuild(plain: type) -> nn.Module:
     return weighted.__new__(weighted)
 
 
-def _names(model: nn.Module, kind: type) -> dict[nn.Module, list[str]]:
+def _names(model: nn.Module, kind: type[nn.Module]) -> dict[nn.Module, list[str]]:
     """Layers of a kind, with all the names that each has."""
     names: dict[nn.Module, list[str]] = {}
     for name, module in model.named_modules(remove_duplicate=False):
@@ -253,7 +248,7 @@ def _chosen(names: Mapping[nn.Module, list[str]], which: Which, argument: str) -
 
 def _change_class(
     modules: Mapping[str, nn.Module], counterpart: Callable[[type], type | None]
-) -> list[Any]:
+) -> Iterable[tuple[str, Any]]:
     # A parametrized module has a class of its own, derived from the original one.
     parametrized = {n: parametrize.is_parametrized(module) for n, module in modules.items()}
     targets = {}
@@ -272,4 +267,4 @@ def _change_class(
         if parametrized[name]:
             target = type(f"Parametrized{target.__name__}", (target,), dict(vars(type(module))))
         module.__class__ = target
-    return list(modules.values())
+    return modules.items()

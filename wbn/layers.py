@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -10,7 +11,13 @@ from torch import Tensor, nn
 from torch.fx import Proxy
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from wbn.checks import Correction, check_correction, check_count, check_input
+from wbn.checks import (
+    Correction,
+    check_correction,
+    check_count,
+    check_input,
+    warn_if_called_by,
+)
 from wbn.context import current_sample_weight, sample_weights
 from wbn.core import plain_eager
 from wbn.distributed import ProcessGroup, sharing
@@ -92,8 +99,11 @@ class WeightedBatchNorm(_BatchNorm):
                 f"the input of shape {tuple(x.shape)} has {x.shape[1]} channels "
                 f"(dimension 1), but the layer has {self.num_features}"
             )
-        shared = current_sample_weight((len(x), *x.shape[2:]))  # in eval mode too: so it is used
-        if not self.training and self.running_mean is not None:
+        # Asked for in eval mode too, so that a context around it counts as used.
+        evaluating = not self.training and self.running_mean is not None
+        unneeded = evaluating or sample_weight is not None
+        shared = current_sample_weight(None if unneeded else (len(x), *x.shape[2:]))
+        if evaluating:
             return _BatchNorm.forward(self, x)
         if sample_weight is not None:
             return self._normalize(x, sample_weight)[0]
@@ -148,6 +158,24 @@ class WeightedBatchNorm(_BatchNorm):
                 "sample_weights: use DistributedDataParallel, and process_group='world'"
             )
         return super()._replicate_for_data_parallel()
+
+    def named_children(self) -> Iterator[tuple[str, nn.Module]]:
+        # The one thing of a layer that those who replace it, torch, Lightning and timm, call.
+        warn_if_called_by(
+            "convert_sync_batchnorm",
+            "(sync_batchnorm=True in Lightning) replaces weighted layers by layers without "
+            "weights: use wbn.convert(model, process_group='world') instead",
+        )
+        return super().named_children()
+
+    def reset_running_stats(self) -> None:
+        warn_if_called_by(
+            "update_bn",
+            "calls the model without weights, and the statistics of weighted layers will be "
+            "those of unweighted data: use wbn.population_statistics(model, loader, "
+            "'batch_average', unpack=...) instead",
+        )
+        super().reset_running_stats()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_last"}

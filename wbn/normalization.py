@@ -151,11 +151,14 @@ class Checked(NamedTuple):
     usable: Tensor | Literal[True]  # a truth value where the weights can't be read
 
 
-def checked_moments(x: Tensor, sample_weight: Tensor | None, correction: Correction) -> Checked:
-    """Moments of a batch that is not to be refused."""
-    check_count(x)
-    weights = _weights(x, sample_weight, correction, None)
-    return _moments(_without_masked(x, weights), weights, correction, None)
+def checked_moments(
+    x: Tensor, sample_weight: Tensor | None, correction: Correction, group: Group | None = None
+) -> Checked:
+    """Moments of a batch that is not to be refused; with a group, x is a part of it."""
+    if group is None:
+        check_count(x)
+    weights = _weights(x, sample_weight, correction, group)
+    return _moments(_without_masked(x, weights), weights, correction, group)
 
 
 class _Weights(NamedTuple):

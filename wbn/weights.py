@@ -5,19 +5,29 @@ on devices that have no float64. The counts are those of the data set, not of a 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from wbn.arrays import (
+    ArrayLike,
+    as_counts,
+    as_labels,
+    as_matching,
+    as_nonnegative,
+    as_tensor,
+    as_vector,
+    check_not_hot,
+    check_soft,
+    outside,
+    precise,
+)
 from wbn.checks import values_checkable
 
-ArrayLike = Tensor | np.ndarray | Sequence
 Scale = Literal["raw", "paper", "mean_one", "classes"]
 IGNORED = -100  # torch's default ignore_index
-WITHOUT_DOUBLE = {"mps"}  # types of devices
 
 
 def class_counts(
@@ -51,16 +61,16 @@ def class_counts(
     >>> class_counts([0, 0, 1, 0], num_classes=3)
     tensor([3., 1., 0.], dtype=torch.float64)
     """
-    labels = _labels(labels)
-    _check_not_hot(labels, num_classes)
+    labels = as_labels(labels)
+    check_not_hot(labels, num_classes)
     labels = labels[labels != ignore_index]
     if num_classes is None:
         if len(labels) == 0:
             raise ValueError("no labels given: pass num_classes to count an empty set")
         num_classes = max(int(labels.max()) + 1, 1)
     if ((labels < 0) | (labels >= num_classes)).any():
-        raise ValueError(_outside(labels, num_classes))
-    return _precise(torch.bincount(labels, minlength=num_classes))
+        raise ValueError(outside(labels, num_classes))
+    return precise(torch.bincount(labels, minlength=num_classes))
 
 
 def uniform(counts: ArrayLike) -> Tensor:
@@ -82,7 +92,7 @@ def uniform(counts: ArrayLike) -> Tensor:
     >>> uniform([5923, 45])
     tensor([1., 1.], dtype=torch.float64)
     """
-    return torch.ones_like(_counts(counts))
+    return torch.ones_like(as_counts(counts))
 
 
 def inverse_frequency(counts: ArrayLike) -> Tensor:
@@ -107,7 +117,7 @@ def inverse_frequency(counts: ArrayLike) -> Tensor:
     >>> inverse_frequency([60, 20])
     tensor([1.3333, 4.0000], dtype=torch.float64)
     """
-    counts = _counts(counts)
+    counts = as_counts(counts)
     return counts.sum() / counts
 
 
@@ -137,7 +147,7 @@ def class_balanced(counts: ArrayLike, beta: float) -> Tensor:
     >>> class_balanced([1, 2, 3], beta=0.5)
     tensor([1.0000, 0.6667, 0.5714], dtype=torch.float64)
     """
-    counts, beta = _counts(counts), float(beta)
+    counts, beta = as_counts(counts), float(beta)
     if not 0 <= beta <= 1:
         raise ValueError(f"beta must lie in [0, 1], got {beta}")
     if beta == 1:
@@ -211,7 +221,7 @@ def rescale(class_weight: ArrayLike, counts: ArrayLike, scale: Scale) -> Tensor:
     if scale not in get_args(Scale):
         names = ", ".join(map(repr, get_args(Scale)))
         raise ValueError(f"scale must be one of {names}, got {scale!r}")
-    class_weight, counts = _matching(class_weight, counts)
+    class_weight, counts = as_matching(class_weight, counts)
     classes, n, total_weight = len(counts), counts.sum(), class_weight @ counts
     if total_weight == 0:
         raise ValueError("all class weights are zero: at least one must be positive to rescale")
@@ -251,7 +261,7 @@ def effective_class_sizes(class_weight: ArrayLike, counts: ArrayLike) -> Tensor:
     >>> effective_class_sizes(inverse_frequency(counts), counts)
     tensor([80., 80.], dtype=torch.float64)
     """
-    class_weight, counts = _matching(class_weight, counts)
+    class_weight, counts = as_matching(class_weight, counts)
     return class_weight * counts
 
 
@@ -282,7 +292,7 @@ def effective_sample_size(sample_weight: ArrayLike) -> Tensor:
     >>> effective_sample_size([1, 1, 2])
     tensor(2.6667, dtype=torch.float64)
     """
-    sample_weight = _nonnegative(sample_weight, "sample_weight")
+    sample_weight = as_nonnegative(sample_weight, "sample_weight")
     if not (sample_weight > 0).any():
         raise ValueError("sample_weight has no positive weight: its effective size is undefined")
     w = sample_weight / sample_weight.max()
@@ -323,18 +333,21 @@ def per_sample(class_weight: ArrayLike, labels: ArrayLike, ignore_index: int = I
     >>> per_sample(inverse_frequency([60, 20]), [[0.5, 0.5]])
     tensor([2.6667], dtype=torch.float64)
     """
-    class_weight, labels = _vector(class_weight, "class_weight"), _tensor(labels)
-    if labels.is_floating_point() and labels.dim() > 1 and labels.shape[1] == len(class_weight):
-        return _of_soft(class_weight, labels)
-    labels = _labels(labels)
-    class_weight = _precise(class_weight, labels.device).to(labels.device)
+    labels = as_tensor(labels)
+    class_weight = precise(as_vector(class_weight, "class_weight"), labels.device)
+    soft = labels.is_floating_point() and labels.dim() > 1
+    if soft and labels.shape[1] == len(class_weight):
+        if values_checkable(labels):
+            check_soft(labels)
+        return torch.tensordot(precise(labels), class_weight, dims=([1], [0]))
+    labels = as_labels(labels)
     if values_checkable(labels):
-        _check_not_hot(labels, len(class_weight))
+        check_not_hot(labels, len(class_weight))
     ignored = labels == ignore_index
     try:
         looked_up = class_weight.index_select(0, labels.masked_fill(ignored, 0).flatten())
     except IndexError:
-        raise ValueError(_outside(labels[~ignored], len(class_weight))) from None
+        raise ValueError(outside(labels[~ignored], len(class_weight))) from None
     return looked_up.reshape(labels.shape).masked_fill(ignored, 0)
 
 
@@ -370,107 +383,7 @@ def logit_adjustment(counts: ArrayLike, tau: float = 1.0) -> Tensor:
     >>> logit_adjustment([60, 20]).exp()
     tensor([0.7500, 0.2500], dtype=torch.float64)
     """
-    counts, tau = _counts(counts), float(tau)
+    counts, tau = as_counts(counts), float(tau)
     if not math.isfinite(tau):
         raise ValueError(f"tau must be finite, got {tau}: 1 is the value of Menon et al.")
     return tau * (counts / counts.sum()).log()
-
-
-def _tensor(values: ArrayLike) -> Tensor:
-    return values if isinstance(values, Tensor) else torch.tensor(np.asarray(values))
-
-
-def _precise(values: Tensor, device: torch.device | None = None) -> Tensor:
-    """In double precision, or in single for a device, by default their own, that has no double."""
-    kind = (values.device if device is None else device).type
-    return values.to(torch.float32 if kind in WITHOUT_DOUBLE else torch.float64)
-
-
-def _of_soft(class_weight: Tensor, labels: Tensor) -> Tensor:
-    if values_checkable(labels):
-        off = ((labels.sum(1) - 1).abs() > 1e-2) | (labels < 0).any(1)
-        if off.any():
-            raise ValueError(
-                "soft labels must be probabilities that sum to 1 over the classes, got "
-                f"{labels.movedim(1, -1)[off][0].tolist()}: for samples of several classes, weight "
-                "the losses of the classes, wbn.weighted_mean(losses * class_weight)"
-            )
-    class_weight = _precise(class_weight, labels.device).to(labels.device)
-    return torch.tensordot(_precise(labels), class_weight, dims=([1], [0]))
-
-
-def _check_not_hot(labels: Tensor, num_classes: int | None) -> None:
-    """Refuse rows of zeros and ones, of which only one or only K columns make sense."""
-    if labels.dim() != 2 or labels.shape[1] < 2 or len(labels) == 0:
-        return
-    as_many = labels.shape[1] == num_classes and num_classes > 2
-    if ((labels == 0) | (labels == 1)).all() and (as_many or (labels.sum(1) == 1).all()):
-        raise ValueError(
-            f"labels of shape {tuple(labels.shape)} with zeros and ones only look one-hot or "
-            "multi-hot, and would be counted as classes 0 and 1: give class indices, for one-hot "
-            "labels with .argmax(1), or as (N, K, 1) if they are indices; count samples of several "
-            "classes with labels.sum(0)"
-        )
-
-
-def _labels(labels: ArrayLike) -> Tensor:
-    labels = _tensor(labels)
-    if (labels.is_floating_point() or labels.is_complex()) and labels.numel() > 0:
-        raise ValueError(
-            f"labels must be class indices of an integer type, got {labels.dtype}: "
-            "convert them, for example with .long(), or give per_sample probabilities of shape "
-            "(N, K)"
-        )
-    return labels.long()
-
-
-def _outside(labels: Tensor, num_classes: int) -> str:
-    wrong = labels[(labels < 0) | (labels >= num_classes)].unique().tolist()
-    return (
-        f"labels must be at least 0 and below the number of classes, {num_classes}, "
-        f"got {', '.join(map(str, wrong[:5]))}{', ...' if len(wrong) > 5 else ''}"
-    )
-
-
-def _vector(values: ArrayLike, name: str) -> Tensor:
-    vector = _precise(_tensor(values))
-    if vector.ndim != 1 or len(vector) == 0:
-        raise ValueError(
-            f"{name} must have the shape (K,), one number a class, got {tuple(vector.shape)}"
-        )
-    return vector
-
-
-def _nonnegative(values: ArrayLike, name: str) -> Tensor:
-    values = _precise(_tensor(values))
-    wrong = values[~(values.isfinite() & (values >= 0))]
-    if len(wrong) > 0:
-        raise ValueError(f"{name} must be finite and not negative, got {wrong[0].item()}")
-    return values
-
-
-def _counts(counts: ArrayLike) -> Tensor:
-    counts = _vector(counts, "counts")
-    for k, count in enumerate(counts.tolist()):
-        if count == 0:
-            raise ValueError(
-                f"class {k} has no data point (a count of 0), so its weight is undefined: "
-                "merge it with another class, drop it, or give it a count"
-            )
-        if not (count > 0 and count.is_integer()):
-            raise ValueError(
-                f"counts must be whole positive numbers of data points, got {count} for class "
-                f"{k}: see class_counts(labels)"
-            )
-    return counts
-
-
-def _matching(class_weight: ArrayLike, counts: ArrayLike) -> tuple[Tensor, Tensor]:
-    class_weight = _nonnegative(_vector(class_weight, "class_weight"), "class_weight")
-    counts = _counts(counts).to(class_weight.device)
-    if len(class_weight) != len(counts):
-        raise ValueError(
-            f"class_weight has {len(class_weight)} classes and counts has {len(counts)}: "
-            "they must describe the same classes"
-        )
-    return class_weight, counts
