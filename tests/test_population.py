@@ -101,11 +101,11 @@ def test_plain_layers_are_those_of_torch():
 
 
 def test_weight_average_counts_a_batch_by_its_weight():
-    layer = WeightedBatchNorm2d(3).double()
+    layer = WeightedBatchNorm2d(3, correction="frequency").double()
     x, w = data(3, 2, 2)
     batches = cut(x, w, [11, 11, 2])
     population_statistics(layer, batches, "weight_average")
-    moments = [weighted_moments(x, w) for x, w in batches]
+    moments = [weighted_moments(x, w, "frequency") for x, w in batches]
     shares = torch.stack([w.sum() for _, w in batches]) / w.sum()
     assert_close(layer.running_mean, shares @ torch.stack([mean for mean, _ in moments]))
     assert_close(layer.running_var, shares @ torch.stack([var for _, var in moments]))
@@ -188,8 +188,8 @@ class Reversed(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.second = WeightedBatchNorm1d(3)
-        self.first = WeightedBatchNorm1d(3)
+        self.second = WeightedBatchNorm1d(3, correction="frequency")
+        self.first = WeightedBatchNorm1d(3, correction="frequency")
         self.unused = WeightedBatchNorm1d(3)
         self.stateless = WeightedBatchNorm1d(3, track_running_stats=False, affine=False)
         self.factor = 1.0
@@ -205,10 +205,10 @@ def test_layers_are_pooled_in_the_order_they_are_reached():
     model.factor = 2.0
     population_statistics(model, cut(x, w, [5, 19]), "pooled")
     twos = torch.full((N,), 2.0, dtype=x.dtype)
-    assert_close(statistics([model.first])[0], weighted_moments(x, twos))
+    assert_close(statistics([model.first])[0], weighted_moments(x, twos, "frequency"))
     model.eval()
     hidden = torch.tanh(model.first(x))
-    assert_close(statistics([model.second])[0], weighted_moments(hidden, twos))
+    assert_close(statistics([model.second])[0], weighted_moments(hidden, twos, "frequency"))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -376,7 +376,8 @@ def test_single_precision_with_a_large_mean():
     x, w = data(3)
     x = (x + 1e4).float()
     population_statistics(layer, cut(x, w.float(), [5, 5, 5, 9]), "pooled")
-    assert_close(layer.running_var.double(), weighted_moments(x.double(), w)[1], rtol=1e-6, atol=0)
+    _, exact = weighted_moments(x.double(), w, "reliability")
+    assert_close(layer.running_var.double(), exact, rtol=1e-6, atol=0)
 
 
 def test_an_empty_batch_changes_nothing_in_the_pool():
@@ -404,7 +405,7 @@ def test_weights_at_the_ends_of_the_single_precision_range(mode, factor):
 @pytest.mark.parametrize("factor", [1e-200, 1e200])
 def test_weights_that_cant_be_pooled(factor):
     x, w = data(3)
-    with pytest.raises(ValueError, match=r"too far from 1.*rescale"):
+    with pytest.raises(ValueError, match=r"too far from 1.*divide"):
         population_statistics(WeightedBatchNorm1d(3), [(x, factor * w)], "pooled")
 
 

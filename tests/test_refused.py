@@ -29,7 +29,7 @@ SHAPES_AND_TYPES = {
     "weights on another device": (X, "elsewhere", "move the"),
     "other channels": (X[:, :2], W, "2 channels"),
     "one value per channel": (X[:1, :, :1], W[:1], "at least two values"),
-    "no sample": (X[:0], W[:0], "at least two values"),
+    "weights without a sample": (X[:0], W, "has shape"),
     "no channel": (X[:, :0], W, "C at least 1"),
     "one dimension": (X[:, 0, 0], W, "1D"),
     "four dimensions": (X[..., None], W, "4D"),

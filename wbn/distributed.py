@@ -66,7 +66,7 @@ def gather_moments(local: Moments, scale: Tensor, smallest: Tensor, group: Group
     """
     total, dtype = local.total, local.total.dtype
     _, exponent = torch.frexp(scale)  # of 2 ** (exponent - 1)
-    row = [
+    fields = [
         total,
         total * local.unbiased,
         torch.where(total > 0, exponent.to(dtype) - 1, -2000),  # less than any
@@ -74,7 +74,7 @@ def gather_moments(local: Moments, scale: Tensor, smallest: Tensor, group: Group
         local.mean,
         total * local.var,
     ]
-    row = torch.cat([torch.where(total == 0, r.nan_to_num(), r).flatten() for r in row])
+    row = torch.cat([torch.where(total == 0, f.nan_to_num(), f).flatten() for f in fields])
     rows = [torch.empty_like(row) for _ in range(group.size())]
     dist.all_gather(rows, row, group=group)
     table = torch.stack(rows)
