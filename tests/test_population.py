@@ -366,9 +366,9 @@ def test_unknown_mode():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_nothing_to_set(mode):
-    x, w = data(4)
+    x, _ = data(4)
     with pytest.raises(ValueError, match="no batch went through"):
-        population_statistics(nn.Linear(4, 2).double(), [(x, w)], mode)
+        population_statistics(nn.Linear(4, 2).double(), [(x, None)], mode)
 
 
 def test_single_precision_with_a_large_mean():
