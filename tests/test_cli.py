@@ -272,9 +272,9 @@ def test_a_store_with_damaged_or_foreign_files_is_told_in_lines(tmp_path, damage
         shown = wbn(*command)
         assert shown.exit_code in (0, 1)
         assert shown.exception is None or isinstance(shown.exception, SystemExit)
-        told = shown.output.splitlines()
-        assert told
-        assert all(line.startswith(("Warning: ", "Failed: ", f"{tmp_path}")) for line in told)
+        lines = shown.output.splitlines()
+        assert lines
+        assert all(line.startswith(("Warning: ", "Failed: ", f"{tmp_path}")) for line in lines)
 
 
 def wbn_process(*arguments, **environment):

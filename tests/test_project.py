@@ -147,9 +147,9 @@ def test_source_distribution_holds_what_the_tests_read(tmp_path):
     subprocess.run([sys.executable, "-c", build], cwd=tmp_path, check=True, capture_output=True)
     (archive,) = (tmp_path / "dist").glob("weighted_batch_norm-*.tar.gz")
     with tarfile.open(archive) as members:
-        held = {name.partition("/")[2] for name in members.getnames()}
+        packed = {name.partition("/")[2] for name in members.getnames()}
     assert len(files) > 100
-    assert files <= held, files - held
+    assert files <= packed, files - packed
 
 
 @pytest.fixture

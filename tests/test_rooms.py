@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "wbn"
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "wbn"
 ROOMS = ("method", "experiments", "analysis", "figures", "command")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -38,3 +39,19 @@ def test_no_arrow_points_back_and_nothing_is_borrowed(path):
         others = {name.split(".")[0] for name in imports(path) - ours}
         assert others <= {"torch", "numpy", *sys.stdlib_module_names}
     assert not re.search(r"\bbook/|\d\d_\w+\.(ipynb|html)", path.read_text())
+
+
+def drawn() -> dict[str, str]:
+    """What the drawing in CONTRIBUTING.md says of each folder of the package."""
+    drawing = re.search(r"```\n(wbn/ .*?)\ntests/ ", (ROOT / "CONTRIBUTING.md").read_text(), re.S)[
+        1
+    ]
+    rooms = re.split(r"\n  (\w+)/ ", f"\n  wbn/ {drawing}")[1:]
+    return dict(zip(rooms[::2], rooms[1::2], strict=True))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_house_is_drawn_with_every_module(path):
+    if path.parent.name in drawn() and path.stem != "cli" and not path.stem.startswith("__"):
+        words = re.findall(r"[\w*]+", drawn()[path.parent.name])
+        assert any(re.fullmatch(word.replace("*", r"\w*"), path.stem) for word in words)

@@ -30,9 +30,9 @@ def wbn(*arguments):
 
 for results in map(Path, sys.argv[2:]):
     plan.RESULTS = results
-    told = eval(sys.argv[1])
+    answer = eval(sys.argv[1])
     os.getuid() or os.setuid(65534)
-print(json.dumps(told))
+print(json.dumps(answer))
 """
 
 
@@ -84,11 +84,11 @@ def test_stored_results_are_read(results):
 def test_a_sweep_that_must_write_says_where_it_cannot(results):
     results.mkdir()
     (results / "plan.toml").write_text('seeds = 1\n[[grid]]\nexperiment = "i"\nmethod = "lf_sbn"')
-    told = ordinary_user(
+    answers = ordinary_user(
         results,
         "[wbn('sweep', results / 'plan.toml', '--out', out) for out in (results, results / 'new')]",
     )
-    assert told == [
+    assert answers == [
         [1, f"Failed: cannot write to the store {store}: Permission denied\n"]
         for store in (results, results / "new")
     ]

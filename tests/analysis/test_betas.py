@@ -45,9 +45,9 @@ def test_each_method_has_the_paired_difference_of_its_betas(table):
     found = contrasts(table, 1.0, 0.0, metric, by=["learning_rate"])
     assert len(found) == 2 * 2 * 3  # experiments, rates, contrasts
     for method in ("wlf_sbn", "wlf_wbn"):
-        mine = select(table, method=method, learning_rate=1e-2)
-        mine = mine[mine.beta != 0.9].assign(method=lambda t: t.beta.map({1.0: "b", 0.0: "a"}))
-        expected = paired_difference(mine, "b", "a", metric).set_index("experiment")
+        runs = select(table, method=method, learning_rate=1e-2)
+        runs = runs[runs.beta != 0.9].assign(method=lambda t: t.beta.map({1.0: "b", 0.0: "a"}))
+        expected = paired_difference(runs, "b", "a", metric).set_index("experiment")
         row = select(found, contrast=method, learning_rate=1e-2).set_index("experiment")
         columns = ["mean", "low", "high", "n", "sd"]
         pd.testing.assert_frame_equal(row[columns], expected.loc[row.index, columns])

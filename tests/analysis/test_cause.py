@@ -1,4 +1,4 @@
-"""Arms, shares of the gap and the one curve, on tables whose answers are known."""
+"""Arms, the gap and its parts, and positions, against other ways to the same numbers."""
 
 from dataclasses import replace
 
@@ -7,13 +7,17 @@ import pandas as pd
 import pytest
 
 from wbn.analysis.cause import (
+    SHIFTS,
+    WEIGHTS_IN,
     arm,
-    error_ratio,
-    left_out_errors,
+    arm_means,
+    arms,
     paired,
+    parts,
     positions_of_test_images,
 )
 from wbn.experiments import Protocol, run
+from wbn.experiments.plan import stored
 
 RANDOM = np.random.default_rng(0)
 
@@ -40,40 +44,6 @@ def test_paired_takes_what_all_arms_have():
     assert found.inference.tolist() == ["pooled"]
 
 
-def curve(tau):
-    return 1 / (1 + np.exp(8 * (tau - 0.7)))
-
-
-def table(settings=24):
-    tau = np.sort(RANDOM.uniform(0, 1.2, settings))
-    protocols = [f"p{n // 2}" for n in range(settings)]
-    return pd.DataFrame(
-        {"protocol": protocols, "relative_threshold": tau, "accuracy_minority": curve(tau)}
-    )
-
-
-def test_a_decreasing_curve_predicts_settings_left_out():
-    found = error_ratio(left_out_errors(table()))
-    assert found["settings"] == 24
-    assert found["curve"] < 0.1 < 0.3 < found["mean"]
-    assert found["low"] < found["ratio"] < found["high"] < 0.5
-
-
-def test_a_curve_through_noise_is_no_better_than_the_mean():
-    noise = table(40).assign(accuracy_minority=RANDOM.permutation(curve(np.linspace(0, 1.2, 40))))
-    assert error_ratio(left_out_errors(noise))["ratio"] > 0.8
-
-
-def test_settings_of_one_protocol_are_left_out_together():
-    """A protocol at one threshold, far from all others: only its own settings know its answer."""
-    odd = pd.DataFrame(
-        {"protocol": "odd", "relative_threshold": [0.6, 0.61], "accuracy_minority": [0.0, 0.0]}
-    )
-    errors = left_out_errors(pd.concat([table(), odd]))
-    own = errors[errors.protocol == "odd"].curve
-    assert (own < -0.5).all()
-
-
 def test_an_arm_has_one_protocol_for_each_experiment():
     rows = arm("wlf_wbn")
     assert rows.groupby("experiment").protocol.nunique().tolist() == [1, 1, 1]
@@ -87,3 +57,37 @@ def test_recall_is_the_share_of_minority_positions_beyond_the_threshold():
     beyond = found.position > found.relative_threshold
     assert beyond[found.minority].mean() == scores.accuracy_minority
     assert (~beyond)[~found.minority].mean() == scores.accuracy_majority
+
+
+def test_what_is_regained_and_left_makes_up_the_gap():
+    table = parts("cause", experiment="iii").set_index(["part", "inference"])["mean"]
+    for kind in ("batch_average", "pooled"):
+        assert table["gap", kind] + table["regained", kind] == pytest.approx(table["left", kind])
+    runs = stored("cause", "output_shift_rate", experiment="iii", epoch=20, inference="pooled",
+                  loss_normalizer="batch", statistics="batch", learning_rate=1e-3, epochs=20,
+                  output_norm=["standard", "weighted"],
+                  output_shift_start=0.0, batch_size=100)  # fmt: skip
+    frozen = runs[(runs.output_shift_rate == 0) & (runs.method == "wlf_wbn")]
+    standard = runs[(runs.output_shift_rate == 1) & (runs.method == "wlf_sbn")]
+    left = frozen.accuracy_balanced.mean() - standard.accuracy_balanced.mean()
+    assert table["left", "pooled"] == pytest.approx(left)
+
+
+def test_means_are_those_of_each_arm():
+    table = arm_means("cause", "accuracy_minority", experiment="iii").set_index(
+        ["arm", "inference"]
+    )["mean"]
+    own = arm("wlf_wbn", experiment="iii", statistics="running_sums", inference="running_sums")
+    last = own[own.epoch == 20].accuracy_minority.mean()
+    assert table["running sums", "batch_average"] == pytest.approx(last)
+
+
+def test_arms_are_named_and_differ_in_what_was_changed():
+    only = {"experiment": "iii", "inference": "pooled", "epoch": 20}
+    shift = arms("wlf_sbn", SHIFTS, **only).groupby("arm", sort=False)["shift"].mean()
+    assert list(shift.index) == list(SHIFTS)
+    assert shift["frozen at 0"] == 0
+    assert shift["three times faster"] < shift["started at -1"] < shift["learned"] < 0
+    layers = arms("wlf_wbn", WEIGHTS_IN, **only)
+    assert layers.groupby("arm").protocol.nunique().eq(1).all()
+    assert layers.protocol.nunique() == 3

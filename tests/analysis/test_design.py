@@ -5,8 +5,16 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from wbn.analysis.design import d_optimal, effects, level_means, model_matrix, responses
+from wbn.analysis.design import (
+    d_optimal,
+    effects,
+    level_means,
+    misfit,
+    model_matrix,
+    responses,
+)
 from wbn.experiments.protocol import Protocol
 
 LEVELS = {"rate": [1, 2, 3, 4], "norm": ["batch", "dataset"], "order": ["r", "f", "s"]}
@@ -65,6 +73,55 @@ def test_too_few_points_are_refused():
     points = full(LEVELS).head(9)
     with pytest.raises(ValueError, match="9 points cannot tell the 10 terms"):
         effects(points, np.zeros((9, 1)), LEVELS, PAIRS)
+
+
+def dummies(points, levels, pairs):
+    """Columns of the same model, coded against each factor's first level."""
+    columns = [np.ones(len(points))]
+    marks = {f: [(points[f] == v).to_numpy(float) for v in levels[f][1:]] for f in levels}
+    columns += [mark for factor in levels for mark in marks[factor]]
+    columns += [a * b for f, g in pairs for a in marks[f] for b in marks[g]]
+    return np.stack(columns, axis=1)
+
+
+def test_the_misfit_is_that_of_refitted_least_squares():
+    points = d_optimal(LEVELS, PAIRS, n=18, seed=0)
+    response = np.random.default_rng(1).normal(size=(18, 4))
+    x, means = dummies(points, LEVELS, PAIRS), response.mean(1)
+    rss = np.linalg.lstsq(x, means)[1].item()
+    missed = []
+    for i in range(18):
+        rest = np.arange(18) != i
+        beta, _, rank, _ = np.linalg.lstsq(x[rest], means[rest])
+        assert rank == 10
+        missed.append(means[i] - x[i] @ beta)
+    found = misfit(points, response, LEVELS, PAIRS)
+    assert found.freedom == 8
+    assert found.sd == pytest.approx(np.sqrt(rss / 8))
+    assert found.left_out == pytest.approx(np.sqrt(np.mean(np.square(missed))))
+
+
+def test_arms_are_those_of_least_squares_with_other_columns():
+    points = d_optimal(LEVELS, PAIRS, n=13, seed=0)
+    response = np.random.default_rng(2).normal(size=(13, 2))
+    x, cells = dummies(points, LEVELS, PAIRS), full(LEVELS)
+    inverse, every = np.linalg.inv(x.T @ x), dummies(cells, LEVELS, PAIRS)
+    sd = misfit(points, response, LEVELS, PAIRS).sd
+    at = (cells.rate == 3) & (cells.norm == "dataset")
+    mean, first = every[at].mean(0), every[cells.order == "r"].mean(0)
+    change = every[cells.order == "s"].mean(0) - first
+    found = level_means(points, response, LEVELS, PAIRS, ["rate", "norm"])
+    found = found.query("rate == 3 and norm == 'dataset'").model_arm
+    changed = effects(points, response, LEVELS, PAIRS).query("level == 's'").model_arm
+    for arms, target in ((found, mean), (changed, change)):
+        arm = stats.t.ppf(0.975, df=3) * sd * np.sqrt(target @ inverse @ target)
+        assert arms.tolist() == pytest.approx([arm, arm])
+
+
+def test_as_many_points_as_terms_are_refused():
+    levels = {"a": [0, 1], "b": [0, 1]}
+    with pytest.raises(ValueError, match="4 points cannot tell the 4 terms"):
+        misfit(full(levels), np.zeros((4, 1)), levels, [("a", "b")])
 
 
 def test_responses_stand_in_the_order_of_the_points():

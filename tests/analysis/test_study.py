@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wbn.analysis.design import d_optimal
+from wbn.analysis.design import d_optimal, level_means, misfit, responses
 from wbn.analysis.study import (
     LABELS,
     LEVELS,
@@ -17,6 +17,8 @@ from wbn.analysis.study import (
     direct_and_fraction,
     direct_effects,
     leads,
+    misfits,
+    with_misfit,
 )
 from wbn.experiments.plan import RESULTS, read_plan, stored
 
@@ -86,6 +88,39 @@ def test_leads_are_counted_where_they_are_clear():
     assert found.loc["batch_average"].values.tolist() == [[0, 48]] * 2
     # Half of the 48 cells have an output BN; there the methods tie.
     assert found.loc["pooled"].values.tolist() == [[24, 0]] * 2
+
+
+def test_intervals_hold_what_seeds_and_model_miss():
+    """Points off the model and seeds that differ: 95 of 100 intervals hold the model's value."""
+    levels = {"a": [0, 1, 2], "b": [0, 1, 2]}
+    points = pd.DataFrame([(a, b) for a in range(3) for b in range(3)], columns=["a", "b"])
+    random, held = np.random.default_rng(0), []
+    for off, between in ((0.1, 0.0), (0.0, 0.1), (0.05, 0.1)):
+        hits = 0
+        for _ in range(150):
+            delta = random.normal(0, off + 1e-6, (9, 1))
+            seeds = random.normal(0, between + 1e-6, (1, 6))
+            fitted = level_means(points, delta + seeds, levels, [], ["a"])
+            found = with_misfit(fitted, ["a"], "value").iloc[0]
+            hits += found.low < 0 < found.high
+        held.append(hits / 150)
+    assert all(0.9 < share < 0.995 for share in held), held
+
+
+def test_what_the_model_misses_is_told_by_method_and_for_the_lead():
+    rows = table(additive)
+    found = misfits(rows, PROTOCOLS, "accuracy_overall")
+    assert found.index.tolist() == ["lf_sbn", "wlf_sbn", "wlf_wbn", "c - b"]
+    assert np.allclose(found[["residual", "left out"]], 0)
+    means = [0.05 * (norm == "none") for norm in design_points(PROTOCOLS).output_norm]
+    assert np.allclose(found.loc["c - b", "points"], np.std(means, ddof=1))
+    odd = DISTINCT[rows.protocol[0]]
+    rows.loc[rows.protocol == odd.hash, "accuracy_overall"] += 0.1
+    found = misfits(rows, PROTOCOLS, "accuracy_overall")
+    response = responses(rows, PROTOCOLS, "accuracy_overall")[odd.experiment, odd.method]
+    direct = misfit(design_points(PROTOCOLS), response, LEVELS, PAIRS)
+    assert found.loc[odd.method, ("residual", odd.experiment)] == direct.sd > 0.001
+    assert found.loc[odd.method, ("left out", odd.experiment)] == direct.left_out
 
 
 def test_changes_on_the_same_networks_are_averaged_over_protocols():

@@ -10,7 +10,6 @@ from wbn.analysis.suspects import (
     minority_gap,
     normalizer_effects,
     runs_by_batch_size,
-    runs_by_layer,
     taken_for_minority,
 )
 from wbn.experiments.plan import stored
@@ -75,23 +74,6 @@ def test_runs_by_batch_size_are_those_that_the_prediction_is_judged_by():
     means = runs_by_batch_size().pivot_table("accuracy_minority", keys, "inference")
     change = MISMATCH[3].evidence().set_index(keys)["mean"]
     assert (means.pooled - means.batch_average).to_dict() == pytest.approx(change.to_dict())
-
-
-def test_layers_are_told_apart_and_those_of_the_methods_are_their_own():
-    runs = runs_by_layer()
-    keys = ["experiment", "hidden_norm", "output_norm", "inference"]
-    assert runs.groupby(keys).protocol.nunique().eq(1).all()
-    seeds = runs.groupby(keys[1:]).seed.nunique()
-    assert seeds.to_dict() == {
-        ("none", "none", "batch_average"): 10,
-        **{(*norms, kind): n for norms, n in {
-            ("standard", "standard"): 40, ("standard", "weighted"): 10,
-            ("weighted", "standard"): 10, ("weighted", "weighted"): 40,
-        }.items() for kind in ("batch_average", "pooled")},
-    }  # fmt: skip
-    weighted = runs[(runs.hidden_norm == "weighted") & (runs.output_norm == "weighted")]
-    own = stored("evaluation", method="wlf_wbn", experiment=("ii", "iii"))
-    assert set(weighted.protocol) == set(own.protocol)
 
 
 def test_the_probe_says_what_is_taken_for_the_minority():

@@ -1,5 +1,6 @@
 """Every notebook of the table of contents was rerun and compared, not only collected."""
 
+import ast
 import json
 import xml.etree.ElementTree as ElementTree
 
@@ -9,6 +10,7 @@ from pages import BOOK, chapters, notebooks
 
 COMPARED = {"text/plain", "text/html"}
 IMAGES = {"image/svg+xml", "image/png"}
+MOST_LINES = 12  # of a cell, without its imports: what is longer is plumbing, and has a room
 
 
 def code_cells(path):
@@ -56,3 +58,13 @@ def test_every_figure_has_caption_and_alt_text(path):
             mystnb = cell["metadata"]["mystnb"]
             assert len(mystnb["figure"]["caption"]) > 40
             assert len(mystnb["image"]["alt"]) > 40
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+def test_cells_are_short(path):
+    for cell in code_cells(path):
+        source = "".join(cell["source"])
+        imports = [n for n in ast.parse(source).body if isinstance(n, ast.Import | ast.ImportFrom)]
+        imported = {line for node in imports for line in range(node.lineno, node.end_lineno + 1)}
+        lines = [line for line in source.splitlines() if line.strip()]
+        assert len(lines) - len(imported) <= MOST_LINES, source

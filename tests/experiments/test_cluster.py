@@ -59,8 +59,8 @@ def test_a_unit_that_loses_four_workers_is_reported_and_the_others_are_stored(cl
             for pid in busy - killed:
                 os.kill(pid, signal.SIGKILL)
             killed |= busy
-        told = rf"(?s)1 of 2 units failed.*{endless.hash}.*KilledWorker.*, 3\)"  # 3 more tries
-        with pytest.raises(SweepError, match=told):
+        message = rf"(?s)1 of 2 units failed.*{endless.hash}.*KilledWorker.*, 3\)"  # 3 more tries
+        with pytest.raises(SweepError, match=message):
             job.result()
     assert len(killed) >= 4  # some may have died between two units
     assert [p.stem for p in tmp_path.glob("*.csv")] == [plan_units([quick], [0])[0].name]

@@ -5,7 +5,7 @@ import inspect
 import pytest
 import torch
 
-from wbn.experiments.network import ReplicaNetwork
+from wbn.experiments.network import LayeredNetwork, ReplicaNetwork
 from wbn.experiments.protocol import Protocol
 from wbn.experiments.training import NETWORKS
 
@@ -40,3 +40,16 @@ def test_a_network_does_what_the_interface_says(name, output_norm):
     statistics = network.statistics()
     assert [layer is None for layer in statistics][-1] == (output_norm == "none")
     assert network.infer(x[:, :5], statistics).shape == (2, 5, CLASSES)
+
+
+def test_only_the_paper_s_network_has_what_interventions_ask():
+    layered = {
+        name: isinstance(
+            network(Protocol.paper("i", "wlf_wbn", network=name).resolved(), [0], SHAPE, CLASSES),
+            LayeredNetwork,
+        )
+        for name, network in NETWORKS.items()
+    }
+    assert layered == {"mlp": True, "conv": False}
+    for member in ("running", "output_statistics"):
+        assert hints(NETWORKS["mlp"], member) == hints(LayeredNetwork, member)

@@ -49,6 +49,35 @@ def test_what_cannot_be_sent_is_told(processes):
         processes.submit(eval, "lambda: 1").result()
 
 
+def test_a_call_that_cannot_be_sent_is_told(processes):
+    with pytest.raises(AttributeError, match="local object"):
+        processes.submit(lambda: 1).result(timeout=60)
+    assert processes.submit(int, "1").result() == 1
+
+
+def test_an_error_that_cannot_be_received_is_told(processes):
+    code = "import urllib.error; raise urllib.error.ContentTooShortError('short', b'')"
+    with pytest.raises(TypeError, match="content"):  # it pickles, and does not unpickle
+        processes.submit(exec, code).result(timeout=60)
+    assert processes.submit(int, "1").result() == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (OSError("no more processes"), WorkerDied),
+        (RuntimeError("the script has no guard"), RuntimeError),
+    ],
+)
+def test_a_process_that_cannot_be_started_is_told(monkeypatch, error, raised):
+    def fail(self):
+        raise error
+
+    monkeypatch.setattr(LocalProcesses, "_start", fail)
+    with LocalProcesses(1) as processes, pytest.raises(raised, match=str(error)):
+        processes.submit(int, "1").result(timeout=10)
+
+
 def test_an_error_ends_the_processes_whatever_they_do():
     processes = LocalProcesses(1)
     processes.submit(int, "1").result()

@@ -56,16 +56,16 @@ def test_gaps_stand_in_the_panel_of_their_weights(points):
         {"experiment": e, "weights": w, "setting": s, "mean": m, "low": m - 0.02, "high": m + 0.01}
         for e in ("lt10", "lt200")
         for w, base in (("CB", 0.0), ("IF", 0.1))
-        for s, m in (("b", base), ("a", base - 0.2), ("c", base), ("d", base), ("e", base))
+        for s, m in (("b", base), ("a", base - 0.2), *((s, base) for s in "cdef"))
     )
     figure = gaps_by_ratio(rows)
     assert [axis.get_title("left") for axis in figure.axes] == ["CB", "IF"]
-    assert [text.get_text() for text in figure.legends[0].texts] == ["b", "a", "c", "d", "e"]
+    assert [text.get_text() for text in figure.legends[0].texts] == [*"bacdef"]
     for axis, first in zip(figure.axes, (0, 10), strict=True):
         drawn = [list(line.get_ydata()) for line in points(axis)]
         assert drawn[:2] == [pytest.approx([first] * 2), pytest.approx([first - 20] * 2)]
-    with pytest.raises(ValueError, match="6 settings"):
-        gaps_by_ratio(pd.concat([rows, rows[rows.setting == "a"].assign(setting="f")]))
+    with pytest.raises(ValueError, match="7 settings"):
+        gaps_by_ratio(pd.concat([rows, rows[rows.setting == "a"].assign(setting="g")]))
 
 
 def test_classes_stand_in_order_with_their_sizes():

@@ -1,32 +1,43 @@
-"""Why WLF+WBN loses the minority: arms of the interventions, shares of the gap, one curve."""
+"""Why WLF+WBN loses the minority: arms of the interventions, the gap and its parts."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
-from scipy.optimize import isotonic_regression
 
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.counting import predicted
-from wbn.analysis.intervals import mean_interval
-from wbn.experiments import EXPERIMENTS
+from wbn.analysis.intervals import intervals
+from wbn.experiments import EXPERIMENTS, METHODS
 from wbn.experiments.diagnosis import minority_signal
 from wbn.experiments.plan import stored
 from wbn.experiments.protocol import Protocol
 from wbn.experiments.training import Trainer
 
 TWO, TEN = "cause", "cause_ten"  # the stores
-METHODS, NORMALIZERS = ("wlf_sbn", "wlf_wbn"), ("batch", "dataset")
+WEIGHTED_LOSS, NORMALIZERS = ("wlf_sbn", "wlf_wbn"), ("batch", "dataset")
 BOTH_KINDS = ("batch_average", "pooled")
 REFERENCE = {
     "loss_normalizer": "batch", "learning_rate": 1e-3, "batch_size": 100, "epochs": EPOCH,
     "statistics": "batch", "output_shift_start": 0.0, "output_shift_rate": 1.0,
 }  # fmt: skip
 FROZEN = {"output_shift_rate": 0.0}
+AS_IT_IS = "WLF+WBN"
+# How the shift of WLF+sBN is learned, and in which layers WLF+WBN has weights.
+SHIFTS = {
+    "learned": {},
+    "frozen at 0": FROZEN,
+    "started at -1": {"output_shift_start": -1.0},
+    "three times faster": {"output_shift_rate": 3.0},
+}
+WEIGHTS_IN = {
+    "both layers": {},
+    "hidden layer": {"output_norm": "standard"},
+    "output layer": {"hidden_norm": "standard"},
+}
 # What is taken away from WLF+WBN, and how.
 INTERVENTIONS = {
     "shift frozen": FROZEN,
@@ -42,8 +53,14 @@ def arm(method: str, store: str = TWO, **changes: object) -> pd.DataFrame:
     return stored(store, **{"method": method, **REFERENCE, **norms, **changes})
 
 
+def arms(method: str, changes: dict[str, dict], **only: object) -> pd.DataFrame:
+    """Rows of several arms, named by a column `arm`; of each, those that `only` says."""
+    rows = {label: arm(method, **own, **only) for label, own in changes.items()}
+    return pd.concat(rows, names=["arm"]).reset_index("arm")
+
+
 def paired(
-    combine: Iterable[tuple[float, pd.DataFrame]], metric: str = "accuracy_minority"
+    combine: Sequence[tuple[float, pd.DataFrame]], metric: str = "accuracy_minority"
 ) -> pd.DataFrame:
     """Mean over seeds of a sum of arms with factors, with its 95 % interval.
 
@@ -69,12 +86,9 @@ def paired(
     """
     keys = ["experiment", "inference", "epoch", "seed"]
     columns = [factor * rows.set_index(keys)[metric] for factor, rows in combine]
-    total = pd.concat(columns, axis=1, join="inner").sum(axis=1)
+    total = pd.concat(columns, axis=1, join="inner").sum(axis=1).rename(metric).reset_index()
     size = sum(abs(factor) for factor, _ in combine)
-    grouped = total.groupby(level=keys[:3], sort=False)
-    estimates = {key: mean_interval(values, (-size, size)) for key, values in grouped}
-    index = pd.MultiIndex.from_tuples(estimates, names=keys[:3])
-    return pd.DataFrame(estimates.values(), index).reset_index()
+    return intervals(total, keys[:3], metric, (-size, size))
 
 
 def beyond_half(changed: pd.DataFrame, store: str, metric: str) -> pd.DataFrame:
@@ -83,7 +97,7 @@ def beyond_half(changed: pd.DataFrame, store: str, metric: str) -> pd.DataFrame:
     The metric of the arm minus the mean of the two, paired over seeds: above zero, more than half
     of the gap is gone.
     """
-    standard, weighted = (arm(method, store) for method in ("wlf_sbn", "wlf_wbn"))
+    standard, weighted = (arm(method, store) for method in WEIGHTED_LOSS)
     return paired([(1, changed), (-0.5, standard), (-0.5, weighted)], metric)
 
 
@@ -92,8 +106,8 @@ def weighted_arms(store: str, **changes: object) -> dict[str, pd.DataFrame]:
 
     Running sums are the averages of the arm that is trained with them.
     """
-    arms = {"as it is": {}} | INTERVENTIONS
-    rows = {label: arm("wlf_wbn", store, **own, **changes) for label, own in arms.items()}
+    known = {AS_IT_IS: {}} | INTERVENTIONS
+    rows = {label: arm("wlf_wbn", store, **own, **changes) for label, own in known.items()}
     return {
         label: _averages_or_pooled(table.replace({"inference": {"running_sums": "batch_average"}}))
         for label, table in rows.items()
@@ -101,41 +115,45 @@ def weighted_arms(store: str, **changes: object) -> dict[str, pd.DataFrame]:
 
 
 def _averages_or_pooled(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with these two kinds of statistics, after the last epoch."""
-    return rows[rows.inference.isin(BOTH_KINDS) & (rows.epoch == EPOCH)]
+    """Rows with these two kinds of statistics, after the last epoch, experiments in order."""
+    kept = rows[rows.inference.isin(BOTH_KINDS) & (rows.epoch == EPOCH)]
+    return kept.sort_values("experiment", kind="stable")
 
 
 def remaining(store: str, metric: str, **changes: object) -> dict[str, pd.DataFrame]:
     """Gap of WLF+WBN to WLF+sBN as it is and with each intervention, paired over seeds."""
     standard = arm("wlf_sbn", store, **changes)
-    arms = weighted_arms(store, **changes)
-    return {label: paired([(1, rows), (-1, standard)], metric) for label, rows in arms.items()}
+    weighted = weighted_arms(store, **changes)
+    return {label: paired([(1, rows), (-1, standard)], metric) for label, rows in weighted.items()}
 
 
-def shares(store: str, metric: str, draws: int = 2000) -> pd.DataFrame:
-    r"""Share of the gap that each intervention takes away, with its 95 % interval.
+def arm_means(store: str, metric: str, **changes: object) -> pd.DataFrame:
+    """Means of WLF+sBN, WLF+WBN and WLF+WBN with each intervention, with 95 % intervals.
 
-    .. math:: \frac{\sum_s (a_s - c_s)}{\sum_s (b_s - c_s)}
-
-    over seeds s, with the metric of the arm, of WLF+sBN and of WLF+WBN. The interval is the
-    bootstrap's, over seeds. Beyond 1 the arm is ahead of WLF+sBN, below 0 behind WLF+WBN.
+    Columns arm, experiment, inference, mean, low, high, n and sd.
     """
-    arms = weighted_arms(store)
-    keys = ["experiment", "inference", "seed"]
-    known = {"standard": _averages_or_pooled(arm("wlf_sbn", store)), **arms}
-    columns = {label: rows.set_index(keys)[metric] for label, rows in known.items()}
-    table, rows = pd.DataFrame(columns), []
-    for (experiment, inference), runs in table.groupby(level=keys[:2], sort=False):
-        random = np.random.default_rng(0)
-        gains = runs.sub(runs["as it is"], axis=0)
-        drawn = gains.to_numpy()[random.integers(len(gains), size=(draws, len(gains)))].sum(1)
-        resampled = pd.DataFrame(drawn, columns=gains.columns)
-        for label in INTERVENTIONS:
-            low, high = (resampled[label] / resampled["standard"]).quantile([0.025, 0.975])
-            share = gains[label].sum() / gains["standard"].sum()
-            rows.append({"experiment": experiment, "inference": inference, "taken away": label,
-                         "mean": share, "low": low, "high": high})  # fmt: skip
-    return pd.DataFrame(rows)
+    standard = _averages_or_pooled(arm("wlf_sbn", store, **changes))
+    known = {METHODS["wlf_sbn"]: standard, **weighted_arms(store, **changes)}
+    rows = pd.concat(known, names=["arm"]).reset_index("arm")
+    return intervals(rows, ["arm", "experiment", "inference"], metric)
+
+
+def parts(store: str, **changes: object) -> pd.DataFrame:
+    """The gap of WLF+WBN to WLF+sBN in balanced accuracy, and its parts, paired over seeds.
+
+    "gap" is the whole of it, "at the best threshold" what is left when each network has the
+    threshold that suits it best (two classes), "regained" what a shift frozen at zero gives back,
+    and "left" the gap then. Columns part, experiment, inference, mean, low, high, n and sd.
+    """
+    standard, weighted = (arm(method, store, **changes) for method in WEIGHTED_LOSS)
+    frozen, metric = arm("wlf_wbn", store, **FROZEN, **changes), "accuracy_balanced"
+    tables = {"gap": paired([(1, weighted), (-1, standard)], metric)}
+    if "accuracy_best_threshold" in weighted:
+        best = paired([(1, weighted), (-1, standard)], "accuracy_best_threshold")
+        tables["at the best threshold"] = best
+    tables["regained"] = paired([(1, frozen), (-1, weighted)], metric)
+    tables["left"] = paired([(1, frozen), (-1, standard)], metric)
+    return _averages_or_pooled(pd.concat(tables, names=["part"]).reset_index("part"))
 
 
 def drifts() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -145,7 +163,9 @@ def drifts() -> tuple[pd.DataFrame, pd.DataFrame]:
     and gain.
     """
     networks, model = [], []
-    for experiment, method, normalizer in itertools.product(EXPERIMENTS, METHODS, NORMALIZERS):
+    for experiment, method, normalizer in itertools.product(
+        EXPERIMENTS, WEIGHTED_LOSS, NORMALIZERS
+    ):
         names = {"experiment": experiment, "method": method, "loss_normalizer": normalizer}
         rows = arm(**names, inference="pooled")
         networks.append(rows[["seed", "epoch", "shift", "gain"]].assign(**names))
@@ -171,52 +191,3 @@ def positions_of_test_images(protocol: Protocol, seed: int, inference: str) -> p
         "minority": (trainer.data.eval_labels[0] == trainer.data.minority).numpy(),
         "relative_threshold": tau,
     })  # fmt: skip
-
-
-def settings(experiment: str) -> pd.DataFrame:
-    """Mean relative threshold and minority accuracy of every setting of `TWO`.
-
-    A setting is a protocol with averages or pooled statistics at the end of its training; of the
-    two references, also after the first and the fifth epoch.
-    """
-    runs = stored(TWO, "epochs", experiment=experiment, inference=BOTH_KINDS)
-    references = pd.concat(arm(m, experiment=experiment) for m in ("wlf_sbn", "wlf_wbn")).protocol
-    kept = runs[runs.protocol.isin(references) | (runs.epoch == runs.epochs)]
-    keys = ["protocol", "method", "inference", "epoch"]
-    return kept.groupby(keys)[["relative_threshold", "accuracy_minority"]].mean().reset_index()
-
-
-def left_out_errors(table: pd.DataFrame) -> pd.DataFrame:
-    """Errors for each setting, predicted from the others: by one decreasing curve, by their mean.
-
-    The curve is the isotonic regression of the minority accuracy on the relative threshold,
-    linear in between and constant beyond its ends. All settings of a protocol are left out
-    together, since they share networks.
-    """
-    rows = []
-    for protocol, own in table.groupby("protocol"):
-        rest = table[table.protocol != protocol].sort_values("relative_threshold")
-        fitted = isotonic_regression(rest.accuracy_minority, increasing=False).x
-        curve = np.interp(own.relative_threshold, rest.relative_threshold, fitted)
-        errors = {"curve": own.accuracy_minority - curve,
-                  "mean": own.accuracy_minority - rest.accuracy_minority.mean()}  # fmt: skip
-        rows.append(own.assign(**errors))
-    return pd.concat(rows, ignore_index=True)
-
-
-def error_ratio(errors: pd.DataFrame, draws: int = 2000) -> dict[str, float]:
-    """Root mean square errors of curve and mean, and their ratio with its 95 % interval.
-
-    The interval is the bootstrap's, over protocols.
-    """
-    squares = errors.groupby("protocol").agg(
-        curve=("curve", lambda e: (e**2).sum()), mean=("mean", lambda e: (e**2).sum()),
-        n=("curve", "size"),
-    )  # fmt: skip
-    random = np.random.default_rng(0)
-    drawn = squares.to_numpy()[random.integers(len(squares), size=(draws, len(squares)))].sum(1)
-    ratios = np.sqrt(drawn[:, 0] / drawn[:, 1])
-    curve, mean, n = squares.sum()
-    low, high = np.quantile(ratios, [0.025, 0.975])
-    return {"settings": len(errors), "curve": (curve / n) ** 0.5, "mean": (mean / n) ** 0.5,
-            "ratio": (curve / mean) ** 0.5, "low": low, "high": high}  # fmt: skip

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import special
 
+from wbn.analysis.intervals import LEVEL
 from wbn.experiments.protocol import Protocol
 
 Levels = Mapping[str, Sequence]
@@ -118,6 +121,82 @@ def responses(
     return {cell: runs.loc[names].to_numpy() for cell, names in hashes.items()}
 
 
+class Misfit(NamedTuple):
+    """What a fitted model misses: residual degrees of freedom, standard deviation, and the error
+    at a point that is left out."""
+
+    freedom: int
+    sd: float
+    left_out: float
+
+
+def misfit(points: pd.DataFrame, response: np.ndarray, levels: Levels, pairs: Pairs) -> Misfit:
+    r"""How far the model is from the mean responses :math:`\bar y_i` of n points over seeds.
+
+    .. math:: \hat\sigma^2 = \frac{1}{n - p} \sum_i e_i^2, \qquad
+        \mathrm{PRESS} = \frac{1}{n} \sum_i \Big( \frac{e_i}{1 - h_i} \Big)^2,
+        \qquad e = (I - H) \bar y, \quad H = X (X^\top X)^{-1} X^\top,
+
+    with p the columns of X and :math:`h_i` the diagonal of H. The second is the mean squared
+    error at a point that the fit has not seen, without fitting n times.
+
+    Parameters
+    ----------
+    points, response, levels, pairs
+        As in `level_means`.
+
+    Returns
+    -------
+    Misfit
+        :math:`n - p`, :math:`\hat\sigma` and the root of PRESS.
+
+    Examples
+    --------
+    >>> points = pd.DataFrame({"a": [1, 1, 2, 2]})
+    >>> misfit(points, np.array([[0.0], [2.0], [5.0], [5.0]]), {"a": [1, 2]}, [])
+    Misfit(freedom=2, sd=1.0, left_out=1.4142135623730951)
+    """
+    x = model_matrix(points, levels, pairs)
+    n, terms = x.shape
+    if n <= terms or np.linalg.matrix_rank(x) < terms:
+        raise ValueError(
+            f"{n} points cannot tell the {terms} terms of the model and its error apart"
+        )
+    hat = x @ np.linalg.pinv(x)
+    means = response.mean(axis=1)
+    missed = means - hat @ means
+    left_out = missed / (1 - np.diag(hat))
+    sd = np.sqrt((missed**2).sum() / (n - terms))
+    return Misfit(n - terms, float(sd), float(np.sqrt((left_out**2).mean())))
+
+
+def model_arm(counts: np.ndarray, error: Misfit) -> np.ndarray:
+    r"""Half a 95 % interval for the model's error, :math:`t_{n-p} \hat\sigma \lVert a \rVert`.
+
+    What is fitted is a sum :math:`\sum_i a_i \bar y_i` over points. If each of them is off the
+    model by an independent :math:`\delta_i` of variance :math:`\sigma^2`, the sum is off by
+    :math:`\sum_i a_i \delta_i`, with a standard deviation of :math:`\sigma \lVert a \rVert`.
+
+    Parameters
+    ----------
+    counts
+        How much each point counts, :math:`a_i`, along the last axis.
+    error
+        Of `misfit`.
+    """
+    quantile = special.stdtrit(error.freedom, (1 + LEVEL) / 2)
+    return quantile * error.sd * np.linalg.norm(counts, axis=-1)
+
+
+def _combinations(
+    points: pd.DataFrame, levels: Levels, pairs: Pairs, factors: Sequence[str]
+) -> pd.DataFrame:
+    """How much each point counts in the fit at each combination of some factors, row by row."""
+    full = pd.DataFrame(list(itertools.product(*levels.values())), columns=list(levels))
+    counts = model_matrix(full, levels, pairs) @ np.linalg.pinv(model_matrix(points, levels, pairs))
+    return pd.DataFrame(counts).groupby([full[f] for f in factors], sort=False).mean()
+
+
 def level_means(
     points: pd.DataFrame,
     response: np.ndarray,
@@ -140,17 +219,14 @@ def level_means(
     Returns
     -------
     pandas.DataFrame
-        A row for each combination of the factors and each seed, with the fitted `value`.
+        A row for each combination of the factors and each seed, with the fitted `value` and,
+        the same for all seeds, its `model_arm`.
     """
-    x = model_matrix(points, levels, pairs)
-    if np.linalg.matrix_rank(x) < x.shape[1]:
-        raise ValueError(
-            f"{len(points)} points cannot tell the {x.shape[1]} terms of the model apart"
-        )
-    full = pd.DataFrame(list(itertools.product(*levels.values())), columns=list(levels))
-    fitted = model_matrix(full, levels, pairs) @ np.linalg.lstsq(x, response, rcond=None)[0]
-    means = pd.DataFrame(fitted).groupby([full[f] for f in factors], sort=False).mean()
-    return means.reset_index().melt(list(factors), var_name="seed")
+    error = misfit(points, response, levels, pairs)
+    counts = _combinations(points, levels, pairs, factors)
+    means = pd.DataFrame(counts.to_numpy() @ response, counts.index)
+    means["model_arm"] = model_arm(counts.to_numpy(), error)
+    return means.reset_index().melt([*factors, "model_arm"], var_name="seed")
 
 
 def effects(
@@ -159,13 +235,16 @@ def effects(
     """What each level changes against the first of its factor, averaged over the other factors.
 
     Takes what `level_means` takes, and returns a row for each factor, each of its levels but
-    the first, and each seed, with the `change`.
+    the first, and each seed, with the `change` and its `model_arm`.
     """
-    tables = []
-    for factor, values in levels.items():
-        means = level_means(points, response, levels, pairs, [factor])
-        wide = means.pivot(index="seed", columns=factor, values="value")
-        changes = wide[list(values[1:])].sub(wide[values[0]], axis=0)
-        long = changes.reset_index().melt("seed", var_name="level", value_name="change")
+    error, tables = misfit(points, response, levels, pairs), []
+    for factor in levels:
+        counts = _combinations(points, levels, pairs, [factor])
+        counts = counts.iloc[1:] - counts.iloc[0]
+        changes = pd.DataFrame(counts.to_numpy() @ response, counts.index.rename("level"))
+        changes["model_arm"] = model_arm(counts.to_numpy(), error)
+        long = changes.reset_index().melt(
+            ["level", "model_arm"], var_name="seed", value_name="change"
+        )
         tables.append(long.assign(factor=factor))
     return pd.concat(tables, ignore_index=True)

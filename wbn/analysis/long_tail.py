@@ -127,6 +127,7 @@ def settings(epoch: int = EPOCH) -> dict[str, pd.DataFrame]:
         "no output BN": (batch, "batch_average"),
         "no output BN, pooled": (batch, "pooled"),
         "no output BN, data set": (dataset, "batch_average"),
+        "no output BN, data set, pooled": (dataset, "pooled"),
     }
     return {name: table[table.inference == kind] for name, (table, kind) in rows.items()}
 

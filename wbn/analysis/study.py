@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from wbn.analysis.claims import EPOCH
-from wbn.analysis.design import effects, level_means, responses
+from wbn.analysis.design import effects, level_means, misfit, responses
 from wbn.analysis.intervals import intervals
 from wbn.experiments.plan import stored
 from wbn.experiments.protocol import FAMILY, METHODS, Protocol
@@ -72,11 +73,10 @@ def design_points(protocols: Sequence[Protocol]) -> pd.DataFrame:
 
 
 def choice_effects(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> pd.DataFrame:
-    """What each level changes against the reference reading's, with 95 % intervals over seeds.
+    """What each level changes against the reference reading's, with 95 % intervals.
 
     Averaged over the levels of the other factors, by the model of `wbn.analysis.design` with
-    all main effects and the interactions of `SUSPECTS`. The intervals know how seeds differ, not
-    what the model leaves out.
+    all main effects and the interactions of `SUSPECTS`. The intervals are those of `with_misfit`.
 
     Parameters
     ----------
@@ -127,13 +127,47 @@ def column_effects(
     long = changes.reset_index().melt(
         ["experiment", "method", "seed"], var_name="level", value_name="change"
     )
-    return _estimated(long.assign(factor=column))
+    return _estimated(long.assign(factor=column, model_arm=0.0))  # means of runs, no model
 
 
 def _estimated(changes: pd.DataFrame) -> pd.DataFrame:
-    estimates = intervals(changes, ["experiment", "method", "factor", "level"], "change", FITTED)
-    keys = zip(estimates["factor"], estimates["level"], strict=True)
-    return estimates.assign(choice=[LABELS[key] for key in keys])
+    keys = ["experiment", "method", "factor", "level"]
+    estimates = with_misfit(changes, keys, "change")
+    names = zip(estimates["factor"], estimates["level"], strict=True)
+    return estimates.assign(choice=[LABELS[name] for name in names])
+
+
+def with_misfit(fitted: pd.DataFrame, keys: Sequence[str], value: str) -> pd.DataFrame:
+    r"""Means over seeds with intervals for both errors: how seeds differ, what the model misses.
+
+    .. math:: a^2 = \Big( t_{S-1} \frac{s}{\sqrt S} \Big)^2
+        + \big( t_{n-p} \, \hat\sigma \, \lVert a \rVert \big)^2
+
+    is the square of an arm: that of :func:`wbn.analysis.intervals.mean_interval` over S seeds, and
+    that of :func:`wbn.analysis.design.model_arm`. A response is
+    :math:`x_i^\top \beta + \delta_i + u_s + \varepsilon_{is}`, so that what is fitted misses
+    :math:`\beta` by :math:`\sum_i a_i \delta_i`, whatever the seeds, and by a mean over seeds,
+    and the squares of two independent arms add up. The residuals hold a part of
+    :math:`\varepsilon` too, which is then counted twice.
+
+    Parameters
+    ----------
+    fitted
+        A row for each group and seed, with a `model_arm`.
+    keys, value
+        As in :func:`wbn.analysis.intervals.intervals`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As `intervals`: the keys, mean, low, high, n and sd (of the seeds).
+    """
+    estimates = intervals(fitted, keys, value, FITTED)
+    arm = fitted.groupby(list(keys), sort=False)["model_arm"].first().to_numpy()
+    mean, low, high = (estimates[name] for name in ("mean", "low", "high"))
+    return estimates.assign(
+        low=mean - np.hypot(mean - low, arm), high=mean + np.hypot(high - mean, arm)
+    )
 
 
 def all_effects(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> pd.DataFrame:
@@ -169,6 +203,39 @@ def all_effects(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str)
     )
     panel = "(" + changes["experiment"] + ")"
     return changes.assign(letter=changes["method"].map(LETTERS), panel=panel)
+
+
+def misfits(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> pd.DataFrame:
+    """How well the model of `choice_effects` fits each method, and WLF+WBN minus WLF+sBN.
+
+    Parameters
+    ----------
+    table, protocols, metric
+        As in `choice_effects`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each method and for "c - b"; columns `points`, the standard deviation of the
+        points' means, `residual`, that of the model's errors on its residual degrees of freedom,
+        and `left out`, the root of the mean squared error at points left out, by experiment.
+    """
+    points, measured = design_points(protocols), responses(table, protocols, metric)
+    for experiment in {name for name, _ in measured}:
+        measured[experiment, "c - b"] = (
+            measured[experiment, "wlf_wbn"] - measured[experiment, "wlf_sbn"]
+        )
+    rows = []
+    for (experiment, method), response in measured.items():
+        error = misfit(points, response, LEVELS, PAIRS)
+        spread = response.mean(axis=1).std(ddof=1)
+        rows.append((experiment, method, spread, error.sd, error.left_out))
+    names = ["experiment", "method", "points", "residual", "left out"]
+    return (
+        pd.DataFrame(rows, columns=names)
+        .pivot(index="method", columns="experiment")
+        .loc[[*METHODS, "c - b"]]
+    )
 
 
 def direct_effects(metric: str) -> pd.DataFrame:
@@ -208,7 +275,8 @@ def leads(
 ) -> pd.DataFrame:
     """How far WLF+WBN is ahead of another method, by the levels of `SUSPECTS`.
 
-    The model of `choice_effects`, fitted to the paired differences.
+    The model of `choice_effects`, fitted to the paired differences, with the intervals of
+    `with_misfit`.
 
     Returns
     -------
@@ -224,7 +292,7 @@ def leads(
         for (experiment, method), response in measured.items()
         if method == baseline
     )
-    ahead = intervals(means, ["experiment", *SUSPECTS], "value", FITTED)
+    ahead = with_misfit(means, ["experiment", *SUSPECTS], "value")
     ahead = ahead.sort_values("learning_rate", kind="stable")
     setting = ahead["loss_normalizer"].map(LOSSES) + "\n" + ahead["output_norm"].map(OUTPUTS)
     return ahead.assign(rate="rate " + ahead["learning_rate"].astype(str), setting=setting)

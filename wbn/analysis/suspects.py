@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import pandas as pd
 
@@ -97,17 +98,16 @@ def runs_by_batch_size() -> pd.DataFrame:
     )
 
 
-def runs_by_layer() -> pd.DataFrame:
-    """Rows of the weighted loss in (ii) and (iii) with their `hidden_norm` and `output_norm`.
-
-    Weights in both normalizations, in one of them or in none, and no normalization at all; with
-    averages and, where something is normalized, pooled statistics.
-    """
-    only = {"epoch": EPOCH, "learning_rate": 1e-3, "method": ("wlf_sbn", "wlf_wbn"),
-            "experiment": HARDER, "inference": ("batch_average", "pooled")}  # fmt: skip
-    return pd.concat(
-        stored(name, "hidden_norm", "output_norm", **only) for name in ("arms", "evaluation")
-    )
+def probed() -> dict[str, pd.DataFrame]:
+    """Rows of the probe of weights in (iii), by setting; WLF+sBN, which sees none, is the null."""
+    probe = partial(stored, "probe", experiment="iii")
+    weighted = partial(probe, method="wlf_wbn")
+    return {
+        "WLF+sBN": probe(method="wlf_sbn"),
+        "WLF+WBN": weighted(batch_size=100, loss_normalizer="batch"),
+        "loss: data set": weighted(loss_normalizer="dataset"),
+        "batches of 200": weighted(batch_size=200),
+    }
 
 
 def taken_for_minority(runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -64,10 +64,10 @@ class InferenceStatistics:
         if inference == "pooled":
             batches = [everything(data)]
         samples = (data.batch(index) for index in batches)
-        found = _average([self._pass(x, w) for x, _, w in samples])
+        averages = _average([self._pass(x, w) for x, _, w in samples])
         if inference == "pooled" and self.variant:
-            return self._behind(found[:1], data, batches)
-        return found
+            return self._behind(averages[:1], data, batches)
+        return averages
 
     def _by_layer(self, inference: str, data: Block, batches: list[Tensor]) -> Statistics:
         """Statistics of the hidden layer in one way and of the output layer in another."""

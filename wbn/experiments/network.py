@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from wbn.experiments.draw import stream
+from wbn.experiments.layer import Layer
 from wbn.experiments.protocol import Protocol
 from wbn.experiments.variants import LAYERS, RunningSumsLayer
 
@@ -43,6 +44,19 @@ class ReplicaNetwork(typing.Protocol):
         """Logits with given inference statistics."""
 
 
+@typing.runtime_checkable
+class LayeredNetwork(ReplicaNetwork, typing.Protocol):
+    """What interventions and the diagnosis ask as well; `Protocol` refuses them for others."""
+
+    layers: list[Layer]  # hidden and output
+
+    def running(self) -> Statistics:
+        """Each layer's running statistics, where it has some."""
+
+    def output_statistics(self, x: Tensor, w: Tensor | None, hidden: Statistics) -> Statistics:
+        """The output layer's moments of a batch whose hidden layer has given statistics."""
+
+
 def initial_weights(protocol: Protocol, seed: int, shapes: list[tuple[int, ...]]) -> list[Tensor]:
     """Xavier's weights for each layer of one replica, drawn alike whatever the precision."""
     draw = {"xavier_uniform": nn.init.xavier_uniform_, "xavier_normal": nn.init.xavier_normal_}
@@ -53,7 +67,7 @@ def initial_weights(protocol: Protocol, seed: int, shapes: list[tuple[int, ...]]
 
 
 class Network:
-    """Two layers, inputs-hidden-classes, for several seeds; the paper's `ReplicaNetwork`.
+    """Two layers, inputs-hidden-classes, for several seeds; the paper's, a `LayeredNetwork`.
 
     Parameters
     ----------

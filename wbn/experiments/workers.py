@@ -70,25 +70,32 @@ class LocalProcesses(concurrent.futures.Executor):
                 continue
             causes: list[str] = []
             while len(causes) < ATTEMPTS and not self.closed.is_set():
-                if process is None:
-                    process, connection = self._start()
                 try:
+                    if process is None:
+                        process, connection = self._start()
                     connection.send(call)
                     answered, answer = connection.recv()
-                except (EOFError, OSError):
-                    process.join()
-                    self.processes.discard(process)
-                    causes.append(_cause(process.exitcode))
+                except (EOFError, OSError) as error:
+                    causes.append(self._ended(process) if process else str(error))
                     process = None
-                    continue
-                (future.set_result if answered else future.set_exception)(answer)
-                break
+                except Exception as error:  # of pickling, or a script without its guard
+                    future.set_exception(error)
+                    break
+                else:
+                    (future.set_result if answered else future.set_exception)(answer)
+                    break
             else:
                 tries = f"{ATTEMPTS} processes that ran it ended: {', '.join(causes)}"
                 future.set_exception(WorkerDied(tries))
         if process is not None:
             connection.close()  # which ends it
             process.join()
+
+    def _ended(self, process: multiprocessing.Process) -> str:
+        """Take leave of a process that ended, and tell how."""
+        process.join()
+        self.processes.discard(process)
+        return _cause(process.exitcode)
 
     def _start(self) -> tuple[multiprocessing.Process, Connection]:
         context = multiprocessing.get_context("spawn")

@@ -7,15 +7,19 @@ from collections.abc import Mapping
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from scipy.optimize import isotonic_regression
 
+from wbn.experiments.data import ALL_EXPERIMENTS, EXPERIMENTS
 from wbn.experiments.protocol import METHODS
 from wbn.figures.runs import CLASS_COLORS, GIVEN, low_mean_high
-from wbn.figures.style import INK, MAJORITY, MARKERS, METHOD_COLORS, MINORITY, fitted
+from wbn.figures.style import INK, MARKERS, METHOD_COLORS, fitted
 
 METHOD_NAMES = {METHODS[method]: color for method, color in METHOD_COLORS.items()}
 NAME_MARKERS = {METHODS[method]: marker for method, marker in MARKERS.items()}
 KINDS = {"batch_average": "averages", "pooled": "pooled"}
+NORMALIZERS = {"batch": "loss normalized by the batch", "dataset": "by the data set"}
+DASHES = {"batch": "-", "dataset": "--"}  # as seaborn gives them, the first one first
 
 
 def one_curve(settings: Mapping[str, pd.DataFrame]) -> Figure:
@@ -78,7 +82,7 @@ def drift(measured: pd.DataFrame, model: pd.DataFrame) -> Figure:
     )
     grid = sns.relplot(
         lines, kind="line", x="epoch", y="shift", col="experiment", hue="method",
-        style="loss_normalizer", palette=METHOD_NAMES, col_order=["i", "ii", "iii"],
+        style="loss_normalizer", palette=METHOD_NAMES, col_order=EXPERIMENTS, legend=False,
     )  # fmt: skip
     for experiment, axis in grid.axes_dict.items():
         sns.scatterplot(
@@ -87,7 +91,12 @@ def drift(measured: pd.DataFrame, model: pd.DataFrame) -> Figure:
         )  # fmt: skip
     grid.set_titles("({col_name})")
     grid.set_axis_labels("epoch", "shift of the output")
-    return fitted(grid, 2.9, columns=3)
+    looks = [Line2D([], [], color=METHOD_NAMES[name], marker=NAME_MARKERS[name], label=name)
+             for name in lines["method"].unique()]  # fmt: skip
+    looks += [Line2D([], [], color=INK, ls=style, label=NORMALIZERS[normalizer])
+              for normalizer, style in DASHES.items()]  # fmt: skip
+    grid.figure.legend(handles=looks, loc="outside upper center", ncols=2)
+    return fitted(grid, 2.9)
 
 
 def remaining_gaps(gaps: Mapping[str, pd.DataFrame], title: str) -> Figure:
@@ -103,7 +112,8 @@ def remaining_gaps(gaps: Mapping[str, pd.DataFrame], title: str) -> Figure:
     rows = low_mean_high(pd.concat(gaps, names=["label"]).reset_index("label"))
     grid = sns.catplot(
         rows.assign(kind=rows.inference.map(KINDS)), kind="point", x="points", y="label",
-        col="experiment", hue="kind", hue_order=KINDS.values(), palette=[MAJORITY, MINORITY],
+        col="experiment", col_order=[e for e in ALL_EXPERIMENTS if e in set(rows.experiment)],
+        hue="kind", hue_order=KINDS.values(), palette=[METHOD_COLORS["wlf_wbn"], INK],
         markers=["o", "D"], linestyle="none", markersize=4, linewidth=1.5, dodge=0.3,
         sharex=False, **GIVEN,
     )  # fmt: skip

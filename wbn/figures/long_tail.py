@@ -28,7 +28,8 @@ SETTING_LOOKS = (
     (INK, "X", "--"),
     (MAJORITY, "s", "-"),
     (MAJORITY, "D", "--"),
-    (MINORITY, "^", ":"),
+    (MINORITY, "^", "-"),
+    (MINORITY, "v", "--"),
 )
 
 
@@ -57,7 +58,7 @@ def gaps_by_ratio(rows: pd.DataFrame) -> Figure:
     ----------
     rows
         Of `wbn.analysis.long_tail.wbn_minus_sbn`, one for each experiment, weights and
-        setting, with up to five settings in the column setting; bars are their 95 % intervals.
+        setting, with up to six settings in the column setting; bars are their 95 % intervals.
     """
     names = rows["setting"].unique()
     if len(names) > len(SETTING_LOOKS):

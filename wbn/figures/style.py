@@ -50,7 +50,7 @@ def use_house_style() -> None:
 
         if shell := get_ipython():
             backend = InlineBackend.instance(parent=shell)
-            backend.print_figure_kwargs = {"metadata": {"Date": None}}
+            backend.print_figure_kwargs = {"metadata": {"Date": None}, "pad_inches": 0}
             backend.figure_formats = {"svg"}
 
 
