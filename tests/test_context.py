@@ -127,8 +127,9 @@ def test_contexts_in_compiled_code_are_on_a_stack(monkeypatch):
     """What `torch.compile` traces, run as it stands."""
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     with sample_weights(A):
-        with pytest.raises(KeyError), sample_weights(B):
+        with sample_weights(B):
             assert current_sample_weight() is B
+        with pytest.raises(KeyError), sample_weights(B):
             raise KeyError
         assert current_sample_weight() is A
     assert current_sample_weight() is None
