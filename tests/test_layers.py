@@ -48,10 +48,7 @@ def randomize(layer):
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("shape", LAYERS, ids=str)
 def test_without_weights_and_correction_it_is_torch(shape, options, dtype):
-    ours, theirs = (
-        randomize(cls(3, dtype=dtype, **options))
-        for cls in LAYERS[shape]
-    )
+    ours, theirs = (randomize(cls(3, dtype=dtype, **options)) for cls in LAYERS[shape])
     for step in range(4):
         ours.train(step < 3)
         theirs.train(step < 3)
