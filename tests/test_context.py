@@ -123,6 +123,18 @@ def test_compiles_around_the_context_and_inside_it(mode):
     assert current_sample_weight() is None
 
 
+def test_contexts_in_compiled_code_are_on_a_stack(monkeypatch):
+    """What `torch.compile` traces, run as it stands."""
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    with sample_weights(A):
+        with sample_weights(B):
+            assert current_sample_weight() is B
+        with pytest.raises(KeyError), sample_weights(B):
+            raise KeyError
+        assert current_sample_weight() is A
+    assert current_sample_weight() is None
+
+
 # Resolution ----------------------------------------------------------------------------
 
 MASK = torch.tensor([[1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 1, 0]], dtype=torch.bool)

@@ -295,7 +295,7 @@ def tower():
 @pytest.mark.parametrize(
     ("options", "converted"),
     [
-        ({}, {"stem", "a.0", "a.1"}),
+        ({}, ["stem", "a.0", "a.1"]),
         ({"only": "stem"}, {"stem"}),
         ({"only": "a"}, {"a.0", "a.1"}),
         ({"only": ["stem", "a.0"]}, {"stem", "a.0"}),
@@ -305,13 +305,12 @@ def tower():
         ({"only": lambda name, layer: name == "head.0"}, {"a.1"}),
         ({"exclude": lambda name, layer: "." in name}, {"stem"}),
     ],
-    ids=str,
 )  # fmt: skip
 def test_which_layers(options, converted):
     model = tower()
     convert(model, **options)
     weighted = {n for n, m in model.named_modules() if isinstance(m, WeightedBatchNorm1d)}
-    assert weighted == converted
+    assert weighted == set(converted)
     revert(model)
     assert not any(isinstance(m, WeightedBatchNorm1d) for m in model.modules())
 
@@ -325,10 +324,10 @@ def test_a_name_that_no_layer_has(argument):
 
 
 def test_nothing_to_convert_is_noticed():
-    with pytest.warns(UserWarning, match=r"no batch norm to .* in Linear \(0 layers") as caught:
+    with pytest.warns(UserWarning, match="no batch norm to .* in Linear, which has 0") as caught:
         convert(nn.Linear(2, 2))
     assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match=r"in ModuleDict \(3 layers"):
+    with pytest.warns(UserWarning, match="in ModuleDict, which has 3"):
         convert(tower(), exclude=lambda name, layer: True)
     convert(convert(tower()))  # nothing left to do is no mistake
 

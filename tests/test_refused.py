@@ -25,6 +25,7 @@ SHAPES_AND_TYPES = {
     "weights for channels": (X, X.abs(), "has shape"),
     "a list of weights": (X, [1.0, 2.0, 3.0, 4.0], "torch.as_tensor"),
     "complex weights": (X, W + 1j, "weights are real"),
+    "labels for weights": (X, W.long(), "int64, as labels are"),
     "weights to be learned": (X, W.clone().requires_grad_(), "detach"),
     "weights on another device": (X, "elsewhere", "move the"),
     "other channels": (X[:, :2], W, "2 channels"),

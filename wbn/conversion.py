@@ -105,9 +105,9 @@ def convert(
     chosen -= _chosen(names, exclude, "exclude")
     if not chosen:
         warnings.warn(
-            f"convert found no batch norm to convert in {type(model).__name__} "
-            f"({len(names)} layers in all): it will be trained without weighted layers. Give the "
-            "model that holds them, before only and exclude leave none",
+            f"wbn.convert found no batch norm to convert in {type(model).__name__}, which has "
+            f"{len(names)} such layers, so that it trains without weighted ones: check the model, "
+            "only and exclude",
             stacklevel=2,
         )
     plain = {
