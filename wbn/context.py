@@ -31,9 +31,9 @@ def sample_weights(sample_weight: Tensor | None, resize: Resize | None = None) -
     A weight that is passed as an argument wins over the context. Contexts nest: the inner
     one holds until it is left, by an error or not, and ``None`` means no weights. The
     weights are kept in a context variable, so that threads and asynchronous tasks don't
-    see each other's; a new thread starts without weights. Activation checkpointing runs
-    layers again in the backward pass, so tell it the weights as well:
-    ``checkpoint(..., context_fn=lambda: (nullcontext(), sample_weights(w)))``.
+    see each other's; a new thread starts without weights. The backward pass may be outside,
+    also with activation checkpointing, which runs layers again: they remember their weights.
+    It works around compiled code and inside of it.
 
     Parameters
     ----------

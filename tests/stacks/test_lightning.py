@@ -45,14 +45,20 @@ def test_averaged_weights_have_weighted_statistics(images, small, tmp_path):
     """Lightning renews the statistics with `training_step`, so that weights get through."""
     averaging = StochasticWeightAveraging(swa_lrs=0.01, swa_epoch_start=1)
     fit(wbn.convert(small), images, tmp_path, max_epochs=3, callbacks=[averaging])
-    mean = small[1].running_mean.clone()
-    wbn.population_statistics(
-        small,
-        images.loader(),
-        "batch_average",
-        unpack=lambda batch: (batch[0], images.weights(batch[1])),
-    )
-    torch.testing.assert_close(small[1].running_mean, mean)
+    found = small[1].running_mean.clone()
+
+    def off(weights):
+        """How far they are from those with these weights."""
+
+        def unpack(batch):
+            return batch[0], weights(batch[1])
+
+        wbn.population_statistics(small, images.loader(), "batch_average", unpack)
+        return (small[1].running_mean - found).abs().max()
+
+    # Not exactly: Lightning makes a small step after renewing them, also with plain layers.
+    assert off(images.weights) < 1e-3
+    assert off(lambda labels: None) > 5e-3
 
 
 def test_its_synchronized_batch_norm_is_noticed(small):

@@ -19,15 +19,19 @@ MODELS = (
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_goes_there_and_back(name, images, goes_there_and_back):
     torch.manual_seed(0)
-    size = 224 if name == "levit_128s" else 64
-    x = torch.nn.functional.interpolate(images.x[:3], size)
-    goes_there_and_back(timm.create_model(name, num_classes=2, drop_rate=0.0), x)
+    model = timm.create_model(name, num_classes=2, drop_rate=0.0)
+    if name != "levit_128s":
+        return goes_there_and_back(model, images.x)
+    # It has one size of images, and normalizes the tokens of all images as one batch.
+    x = torch.nn.functional.interpolate(images.x[:3], 224)
+    goes_there_and_back(model, x, resize=lambda w, shape: w.repeat_interleave(shape[0] // len(w)))
 
 
 def test_activation_and_drop_stay():
     layer = BatchNormAct2d(3, act_layer=torch.nn.SiLU, drop_layer=torch.nn.Dropout)
     wbn.convert(layer)
-    assert isinstance(layer, (wbn.WeightedBatchNorm2d, BatchNormAct2d))
+    assert isinstance(layer, wbn.WeightedBatchNorm2d)
+    assert isinstance(layer, BatchNormAct2d)
     assert [name for name, _ in layer.named_children()] == ["drop", "act"]
     x = torch.randn(2, 3, 4, 4)
     assert torch.equal(pickle.loads(pickle.dumps(layer)).eval()(x), layer.eval()(x))
