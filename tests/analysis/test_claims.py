@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wbn.analysis.claims import CLAIMS, VARIANTS, by_reading, held_by_epoch, in_words
+from wbn.analysis.claims import (
+    CLAIMS,
+    VARIANTS,
+    by_reading,
+    held_by_epoch,
+    in_words,
+    table_2_by_reading,
+    verdict_in_words,
+)
 from wbn.analysis.table_2 import METRICS, TABLE_2
 from wbn.experiments.data import EXPERIMENTS
 from wbn.experiments.protocol import FAMILY, METHODS, Protocol
@@ -134,6 +142,28 @@ def test_verdicts_side_by_side_and_epoch_by_epoch():
     held = held_by_epoch([C1, C3], table, epochs=(1, 20))
     assert held.to_dict("index") == {1: {"C1": 7, "C3": 0}, 20: {"C1": 8, "C3": 0}}
     assert held.index.name == "epoch"
+
+
+def test_readings_have_nine_protocols_each_and_share_the_plain_loss():
+    readings = pd.concat(made_up(gains(), reading, n=2) for reading in FAMILY)
+    rows = table_2_by_reading(readings.drop_duplicates(["protocol", "seed", "epoch"]))
+    assert list(rows) == list(range(1, 9))
+    assert all(len(runs) == 18 and runs.protocol.nunique() == 9 for runs in rows.values())
+    shared = set(rows[1].protocol) & set(rows[5].protocol)
+    assert shared == {Protocol.paper(e, "lf_sbn").hash for e in EXPERIMENTS}
+    assert set(rows[2].epoch) == {20}
+
+
+def test_a_verdict_says_its_epoch_and_what_earlier_ones_hold():
+    last = pd.concat(made_up(gains(wlf_wbn_overall=0.05), reading) for reading in FAMILY).query(
+        "epoch == 20"
+    )
+    worse = last.assign(accuracy_overall=last.accuracy_overall - 0.1 * (last.method == "wlf_wbn"))
+    epochs = [last, *(runs.assign(epoch=n) for runs, n in ((last, 1), (worse, 5), (last, 10)))]
+    table = pd.concat(epochs).drop_duplicates(["protocol", "seed", "epoch"])
+    assert verdict_in_words(C1, table) == (
+        "At epoch 20: holds in 8 of 8 readings (all). At epochs 1, 5 and 10: holds in 8, 0 and 8."
+    )
 
 
 def test_runs_that_are_missing_are_told():

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wbn.analysis.fits import count_fits, plausible_cells, table_2_at_points
+from wbn.analysis.fits import count_fits, plausible_cells, score_fits, table_2_at_points
 from wbn.analysis.table_2 import METRICS, TABLE_2
 from wbn.experiments.plan import RESULTS, read_plan
 
@@ -34,12 +34,15 @@ def test_runs_that_print_table_2_fit_it_and_rank_as_it_does():
     assert found.inside.eq(18).all()
     assert found.cells.map(lambda cells: ("iii", "lf_sbn", "accuracy_minority") in cells).all()
     assert found.chance.eq(1).all()
+    assert np.allclose(found[["score", "own run"]], 0)
     assert found[["numbers", "ranking", "both"]].all(axis=None)
 
 
 def test_runs_far_from_table_2_fit_nothing_and_tie():
     found = table_2_at_points(table(lambda _: dict.fromkeys(METRICS, 0.5)), PROTOCOLS)
     assert found.inside.eq(0).all()
+    minority = TABLE_2[TABLE_2.metric == "accuracy_minority"].paper.astype(float) / 100
+    assert np.allclose(found.score, (minority - 0.5).abs().mean())
     assert np.allclose(found.chance, (1 / 3) ** 3)
     assert not found[["numbers", "ranking", "both"]].any(axis=None)
 
@@ -69,6 +72,9 @@ FITS = pd.DataFrame(
         "numbers": [True, True, False],
         "ranking": [True, False, False],
         "both": [True, False, False],
+        "score": [0.3, 0.1, 0.2],
+        "own run": [0.01, 0.02, 0.03],
+        "chance": [0.9, 0.4, 0.0],
     }
 )
 
@@ -85,3 +91,12 @@ def test_cells_are_counted_and_those_never_plausible_are_zero():
     assert found.loc[("iii", "WLF+WBN"), ("pooled", "minority")] == 2
     assert found.loc[("i", "LF+sBN"), ("pooled", "majority")] == 1
     assert found.to_numpy().sum() == 3
+
+
+def test_the_best_combination_of_a_kind_is_told():
+    found = score_fits(FITS, "inference")
+    assert list(found) == ["mean", "best", "own run", "chance", "inside"]
+    assert found.loc["pooled"].tolist() == pytest.approx([0.2, 0.1, 0.02, 0.4, 1])
+    assert found.loc["batch_average"].tolist() == pytest.approx([0.2, 0.2, 0.03, 0.0, 0])
+    pairs = score_fits(FITS.assign(output_norm=["on", "none", "on"]), ["inference", "output_norm"])
+    assert pairs.loc[("pooled", "on"), "best"] == pytest.approx(0.3)

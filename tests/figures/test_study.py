@@ -4,16 +4,17 @@ import pandas as pd
 import pytest
 
 from wbn.analysis.intervals import mean_interval
-from wbn.figures.study import chances, either_weight
+from wbn.figures.study import chances, either_weight, scores
 
 
-def test_chances_draw_every_point_in_the_row_of_its_kind():
+@pytest.mark.parametrize(("draw", "column"), [(chances, "chance"), (scores, "score")])
+def test_every_point_is_drawn_in_the_row_of_its_kind(draw, column):
     fits = pd.DataFrame({
         "inference": ["pooled", "pooled", "evaluation_set"],
         "output_norm": ["on", "none", "none"],
-        "chance": [0.1, 0.2, 0.9],
+        column: [0.1, 0.2, 0.9],
     })  # fmt: skip
-    (axis,) = chances(fits).axes
+    (axis,) = draw(fits).axes
     dots = sorted(place.tolist() for c in axis.collections for place in c.get_offsets())
     assert dots == [
         [pytest.approx(10), pytest.approx(-0.2, abs=0.19)],  # with output BN above

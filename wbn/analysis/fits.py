@@ -1,4 +1,4 @@
-"""How well Table 2 fits the points of the designed study: its numbers, and its ranking."""
+"""How well Table 2 fits the points of the designed study: numbers, their score, the ranking."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from wbn.analysis.rankings import ranking_probability
+from wbn.analysis.scores import minority_scores
 from wbn.analysis.study import design_points
 from wbn.analysis.table_2 import among_single_runs
 from wbn.experiments.data import EXPERIMENTS
@@ -33,7 +34,8 @@ def table_2_at_points(table: pd.DataFrame, protocols: Sequence[Protocol]) -> pd.
     pandas.DataFrame
         A row for each point, kind of inference and epoch: the factors; `cells`, which of the 18
         class accuracies of Table 2 lie within the range of the ten runs, as experiment, method and
-        metric; `inside`, how many they are; and `chance`, the probability :math:`\prod_e P_e`
+        metric; `inside`, how many they are; `score` and `own run`, the means of `minority_scores`
+        over the nine minority accuracies; and `chance`, the probability :math:`\prod_e P_e`
         that single runs show WLF+WBN ahead of both other methods in all three experiments. The
         `numbers` are plausible with `PLAUSIBLE` cells inside, the `ranking` is likely with a
         chance above one half, and `both` may be.
@@ -48,7 +50,8 @@ def table_2_at_points(table: pd.DataFrame, protocols: Sequence[Protocol]) -> pd.
                 single, ["wlf_wbn", ("lf_sbn", "wlf_sbn")], "accuracy_overall"
             ).probability.prod()
             key = {"inference": inference, "epoch": epoch, "cells": inside}
-            rows.append(point | key | {"inside": len(inside), "chance": chance})
+            scores = minority_scores(single)[["score", "own run"]].mean().to_dict()
+            rows.append(point | key | scores | {"inside": len(inside), "chance": chance})
     fits = pd.DataFrame(rows)
     numbers, ranking = fits["inside"] >= PLAUSIBLE, fits["chance"] > 0.5
     return fits.assign(numbers=numbers, ranking=ranking, both=numbers & ranking)
@@ -68,6 +71,28 @@ def count_fits(fits: pd.DataFrame, by: str) -> pd.DataFrame:
     groups = fits.groupby(by)
     counts = groups[["numbers", "ranking", "both"]].sum()
     return counts.assign(**{"most cells": groups["inside"].max()})
+
+
+def score_fits(fits: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
+    """The scores of Table 2's minority accuracies, and what the best combination looks like.
+
+    Parameters
+    ----------
+    fits
+        Of `table_2_at_points`.
+    by
+        One or more columns; each combination of their values is a row.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The `mean` score of all combinations of point and epoch, the `best`, and of the best also
+        its `own run`, the `chance` of the ranking and how many cells are `inside`.
+    """
+    groups = fits.groupby(by)["score"]
+    best = fits.loc[groups.idxmin()].set_index(by)
+    scores = pd.DataFrame({"mean": groups.mean(), "best": groups.min()})
+    return scores.join(best[["own run", "chance", "inside"]])
 
 
 def plausible_cells(fits: pd.DataFrame) -> pd.DataFrame:

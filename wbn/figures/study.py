@@ -23,15 +23,33 @@ def chances(fits: pd.DataFrame) -> Figure:
     fits
         Of `wbn.analysis.fits.table_2_at_points`.
     """
+    return _by_kind(fits, "chance", "chance of the paper's ranking (%)")
+
+
+def scores(fits: pd.DataFrame) -> Figure:
+    """A dot for each point of a design and epoch: the score of the printed minority accuracies.
+
+    Parameters
+    ----------
+    fits
+        Of `wbn.analysis.fits.table_2_at_points`.
+    """
+    figure = _by_kind(fits, "score", "score of nine minority accuracies (points)")
+    figure.axes[0].set_xlim(left=0)
+    return figure
+
+
+def _by_kind(fits: pd.DataFrame, column: str, label: str) -> Figure:
+    """A row of dots for each kind of inference, those with output BN above those without."""
     kinds = fits["inference"].str.replace("evaluation", "test").str.replace("_", " ")
-    rows = fits.assign(percent=100 * fits["chance"], kind=kinds)
+    rows = fits.assign(percent=100 * fits[column], kind=kinds)
     with steady_jitter():
         grid = sns.catplot(
             rows.assign(output=rows["output_norm"].map(OUTPUTS)), kind="strip", x="percent",
             y="kind", hue="output", hue_order=OUTPUTS.values(), palette=[MAJORITY, MINORITY],
             dodge=True, jitter=0.17, size=3.5, alpha=0.7,
         )  # fmt: skip
-    grid.set_axis_labels("chance of the paper's ranking (%)", "")
+    grid.set_axis_labels(label, "")
     return fitted(grid, 1.1 + 0.5 * kinds.nunique())
 
 
