@@ -64,7 +64,7 @@ def build(folder, page=PAGE, extensions="page", **environment):
     settings = [f"-D{name}={value}" for name, value in options.items()]
     clean = {k: v for k, v in os.environ.items() if k != "WBN_BOOK_URL"}
     subprocess.run(
-        [sys.executable, "-m", "sphinx", "-qnWC", "-b", "html", *settings, ".", "html"],
+        [sys.executable, "-m", "sphinx", "-qWC", "-b", "html", *settings, ".", "html"],
         cwd=folder,
         env=clean | {"PYTHONPATH": os.pathsep.join(map(str, (EXTENSIONS, ROOT)))} | environment,
         check=True,
@@ -110,7 +110,8 @@ NAMES = """
 
 def test_names_in_prose_are_linked(tmp_path):
     page = (build(tmp_path, NAMES, "names") / "intro.html").read_text()
-    prose = re.search(r"<p>.*?</p>", page, re.DOTALL)[0]
+    title, prose = re.search(r"<h1>(.*?)</h1>.*?<p>(.*?)</p>", page, re.DOTALL).groups()
+    assert "wbn.convert" not in title
     linked = re.findall(r'<a [^>]*href="#wbn.(\w+)"[^>]*>(.*?)</a>', prose)
     texts = [re.sub(r"<.*?>", "", text) for _, text in linked]
     assert texts == ["revert", "wbn.revert", "revert(model)"]
