@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import NamedTuple
 
 import torch
@@ -49,17 +48,18 @@ def check_recalled(
         Of the layer.
     """
     *before, last = calls
-    if not last.gave(mean, var):
+    if not last.gave(mean, var) or any(_fits(x, call, last, correction) for call in before):
         raise ValueError(LOST)
-    for call in before:
-        with suppress(ValueError):  # weights of another shape: not of this batch
-            m, stored, *_ = checked_moments(x, call.sample_weight, correction)
-            other = m.mean.flatten(), stored.flatten()
-            if call.gave(*other) and not last.gave(*other):
-                break
-    else:
-        return
-    raise ValueError(LOST)
+
+
+def _fits(x: Tensor, call: Call, last: Call, correction: Correction) -> bool:
+    """Whether x may be the batch of an earlier call, and would then have other moments."""
+    try:
+        m, stored, *_ = checked_moments(x, call.sample_weight, correction)
+    except ValueError:  # weights of another shape
+        return False
+    moments = m.mean.flatten(), stored.flatten()
+    return call.gave(*moments) and not last.gave(*moments)
 
 
 def in_backward_pass() -> bool:
