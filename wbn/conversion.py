@@ -151,7 +151,7 @@ def revert(model: Model) -> Model:
     """
     weighted = {n[0]: layer for layer, n in _names(model, WeightedBatchNorm).items()}
     for _, layer in _change_class(weighted, _PLAIN.get):
-        for own in ("correction", "process_group", "path", "_last"):
+        for own in ("correction", "process_group", "path", "_calls"):
             vars(layer).pop(own, None)
     return model
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +22,7 @@ from wbn.context import current_sample_weight, sample_weights
 from wbn.core import plain_eager
 from wbn.distributed import ProcessGroup, sharing
 from wbn.normalization import normalize_batch, update_running
+from wbn.recall import Call, check_recalled, in_backward_pass
 
 __all__ = [
     "WeightedBatchNorm1d",
@@ -32,31 +33,13 @@ __all__ = [
 ]
 
 
-class _Call(NamedTuple):
-    """What a layer remembers of its last batch, for a checkpoint that computes it again."""
-
-    sample_weight: Tensor | None
-    mean: Tensor
-    var: Tensor
-
-    def check(self, mean: Tensor, var: Tensor) -> None:
-        """Refuse moments that are not those of the remembered batch, but for rounding."""
-        if ((mean - self.mean).square() > 1e-6 * (var + self.var)).any():
-            raise ValueError(
-                "a checkpoint computes a batch again in the backward pass, but the weights of its "
-                "sample_weights are gone, and the layer has seen another batch since: give them "
-                "to the checkpoint, with use_reentrant=False and "
-                "context_fn=lambda: (nullcontext(), wbn.sample_weights(w))"
-            )
-
-
 class WeightedBatchNorm(_BatchNorm):
     """What the layers have in common; use `WeightedBatchNorm1d` and its kin."""
 
     correction: Correction
     process_group: ProcessGroup | None = None
     path: str | None = None  # the layer's name in its model, for messages, where `convert` knows it
-    _last: _Call | None = None  # from the first weights of a context on
+    _calls: tuple[Call, ...] = ()  # the last two, from the first weights of a context on
 
     def __init__(
         self,
@@ -107,13 +90,14 @@ class WeightedBatchNorm(_BatchNorm):
             return _BatchNorm.forward(self, x)
         if sample_weight is not None:
             return self._normalize(x, sample_weight)[0]
-        if shared is None and self._computes_again():
-            y, mean, var = self._normalize(x, self._last.sample_weight)
-            self._last.check(mean, var)
+        if shared is None and self._calls and in_backward_pass():
+            y, mean, var = self._normalize(x, self._calls[-1].sample_weight)
+            check_recalled(x, mean, var, self._calls, self.correction)
             return y
         y, mean, var = self._normalize(x, shared)
-        if not torch.compiler.is_compiling() and (shared is not None or self._last is not None):
-            self._last = _Call(shared, mean, var)
+        if not torch.compiler.is_compiling() and (shared is not None or self._calls):
+            before = self._calls[-1:] if self.process_group is None else ()
+            self._calls = (*before, Call(shared, mean, var))
         return y
 
     def _normalize(self, x: Tensor, sample_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -122,7 +106,7 @@ class WeightedBatchNorm(_BatchNorm):
         plain = sample_weight is None and self.correction == "none" and group is None
         tracked = self.track_running_stats and self.running_mean is not None
         momentum = self.momentum
-        if plain and x.numel() > 0 and plain_eager() and self._last is None:
+        if plain and x.numel() > 0 and plain_eager() and not self._calls:
             y, mean, var = self._forward_of_torch(x, tracked)
             momentum = 1.0
         else:
@@ -145,14 +129,8 @@ class WeightedBatchNorm(_BatchNorm):
         y = F.batch_norm(x, mean, var, self.weight, self.bias, True, momentum, self.eps)
         return y, mean, var
 
-    def _computes_again(self) -> bool:
-        """Whether a backward pass runs the layer again, as activation checkpointing does."""
-        if torch.compiler.is_compiling() or self._last is None:
-            return False
-        return torch._C._current_graph_task_id() != -1
-
     def _replicate_for_data_parallel(self) -> WeightedBatchNorm:
-        if self.training and current_sample_weight() is not None:
+        if current_sample_weight() is not None and self.training:
             raise ValueError(
                 "DataParallel runs layers in threads, which don't see the weights of "
                 "sample_weights: use DistributedDataParallel, and process_group='world'"
@@ -178,7 +156,7 @@ class WeightedBatchNorm(_BatchNorm):
         super().reset_running_stats()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_last"}
+        return {name: value for name, value in vars(self).items() if name != "_calls"}
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, correction={self.correction!r}"

@@ -29,11 +29,15 @@ def test_a_model_goes_there_and_back(name, images, goes_there_and_back):
 
 def test_activation_and_drop_stay():
     layer = BatchNormAct2d(3, act_layer=torch.nn.SiLU, drop_layer=torch.nn.Dropout)
+    x = torch.randn(2, 3, 4, 4)
+    torch.manual_seed(0)
+    expected = layer(x)
     wbn.convert(layer)
+    torch.manual_seed(0)
+    assert torch.equal(layer(x), expected)
     assert isinstance(layer, wbn.WeightedBatchNorm2d)
     assert isinstance(layer, BatchNormAct2d)
     assert [name for name, _ in layer.named_children()] == ["drop", "act"]
-    x = torch.randn(2, 3, 4, 4)
     assert torch.equal(pickle.loads(pickle.dumps(layer)).eval()(x), layer.eval()(x))
 
 
