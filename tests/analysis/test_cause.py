@@ -12,6 +12,7 @@ from wbn.analysis.cause import (
     arm,
     arm_means,
     arms,
+    farther_drifts,
     paired,
     parts,
     positions_of_test_images,
@@ -91,3 +92,10 @@ def test_arms_are_named_and_differ_in_what_was_changed():
     layers = arms("wlf_wbn", WEIGHTS_IN, **only)
     assert layers.groupby("arm").protocol.nunique().eq(1).all()
     assert layers.protocol.nunique() == 3
+
+
+def test_farther_drifts_are_the_networks_own():
+    row = farther_drifts().loc["rate 0.01"]
+    only = {"experiment": "iii", "learning_rate": 1e-2, "inference": "pooled", "epoch": 20}
+    assert row["shift"] == pytest.approx(arm("wlf_wbn", **only)["shift"].mean())
+    assert row["predicted"] < -3

@@ -8,6 +8,7 @@ from wbn.analysis.predictions_mismatch import MISMATCH
 from wbn.analysis.suspects import (
     ladder,
     minority_gap,
+    modeled_shifts,
     normalizer_effects,
     runs_by_batch_size,
     taken_for_minority,
@@ -109,3 +110,9 @@ def test_the_effect_of_the_normalizer_is_the_difference_of_the_ladder_s_gaps(gap
         assert effects["random", experiment] == pytest.approx(random)
         assert effects["stratified", experiment] == pytest.approx(stratified)
         assert effects["difference", experiment] == pytest.approx(random - stratified)
+
+
+def test_batches_that_never_lack_the_minority_do_not_push_the_shift_of_the_model():
+    shifts = modeled_shifts()
+    assert (shifts.loc["reshuffle"] < -0.2).all()
+    assert (shifts.loc["stratified"].abs() < 0.15).all()

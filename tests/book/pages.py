@@ -47,9 +47,14 @@ def documented(text: str) -> list[str]:
     return re.findall(r"^\.\. auto\w+:: (\S+)$", text, re.MULTILINE)
 
 
+def myst_parser() -> MarkdownIt:
+    """A parser of the Markdown that the pages are written in."""
+    return create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), RendererHTML)
+
+
 def count_equations(text: str, parser: MarkdownIt | None = None) -> int:
     """Number of equations in MyST Markdown, inside directives as well."""
-    parser = parser or create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), RendererHTML)
+    parser = parser or myst_parser()
     count = 0
     for token in parser.parse(text):
         directive = token.type in ("fence", "colon_fence") and token.info.strip()

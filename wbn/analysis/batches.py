@@ -1,14 +1,20 @@
-"""What a mini-batch lacks, and how many samples it is worth."""
+"""What a mini-batch lacks, how many samples it is worth, and a real one to look at."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
+from torch import Tensor
 
+from wbn.experiments.block import cut_batches
+from wbn.experiments.protocol import Protocol
+from wbn.experiments.training import Trainer
 from wbn.weights import class_balanced, effective_sample_size, per_sample
 
 
@@ -93,3 +99,33 @@ def what_batches_have(sizes: Mapping[str, Sequence[int]], batch_size: int) -> pd
             **{f"worth, {beta}": batch_size * share for beta, share in worth.items()},
         }
     return pd.DataFrame.from_dict(rows, "index")
+
+
+class ExampleBatch(NamedTuple):
+    """Hidden signals of a mini-batch before normalization."""
+
+    signals: Tensor  # (N, hidden units)
+    sample_weight: Tensor  # (N,)
+    minority: Tensor  # (N,), whether a sample belongs to the minority class
+    unit: int  # the one in which the minority lies farthest from the mean
+
+
+def example_batch(experiment: str = "i", seed: int = 0) -> ExampleBatch:
+    """The first mini-batch with one minority sample, seen by an untrained hidden layer.
+
+    Examples
+    --------
+    >>> batch = example_batch()
+    >>> batch.signals.shape, int(batch.minority.sum())
+    (torch.Size([100, 200]), 1)
+    """
+    protocol = Protocol.paper(experiment, "wlf_wbn").resolved()
+    trainer = Trainer(protocol, [seed])
+    for index in cut_batches(next(trainer.orders), protocol):
+        images, labels, weights = trainer.data.batch(index)
+        minority = labels[0] == trainer.data.minority
+        if minority.sum() == 1:
+            break
+    signals = torch.bmm(images, trainer.network.layers[0].linear.mT)[0]
+    distance = (signals[minority][0] - signals.mean(0)).abs() / signals.std(0)
+    return ExampleBatch(signals, weights[0, :, 0], minority, int(distance.argmax()))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import isotonic_regression
 
-from wbn.analysis.cause import BOTH_KINDS, TWO, WEIGHTED_LOSS, arm
+from wbn.analysis.cause import BOTH_KINDS, HARDER, TWO, WEIGHTED_LOSS, arm
 from wbn.experiments.plan import stored
 
 
@@ -14,7 +14,8 @@ def settings(experiment: str) -> pd.DataFrame:
     """Mean relative threshold and minority accuracy of every setting of `TWO`.
 
     A setting is a protocol with averages or pooled statistics at the end of its training; of the
-    two references, also after the first and the fifth epoch.
+    two references, also after the first and the fifth epoch. Running sums enter with pooled
+    statistics, which theirs hardly differ from.
     """
     runs = stored(TWO, "epochs", experiment=experiment, inference=BOTH_KINDS)
     references = pd.concat(arm(m, experiment=experiment) for m in WEIGHTED_LOSS).protocol
@@ -39,6 +40,16 @@ def left_out_errors(table: pd.DataFrame) -> pd.DataFrame:
                   "mean": own.accuracy_minority - rest.accuracy_minority.mean()}  # fmt: skip
         rows.append(own.assign(**errors))
     return pd.concat(rows, ignore_index=True)
+
+
+def ratios(low: float, high: float) -> pd.DataFrame:
+    """`error_ratio` over settings whose relative threshold lies in an interval, by experiment."""
+    found = {}
+    for experiment in HARDER:
+        table = settings(experiment)
+        within = table[table.relative_threshold.between(low, high)]
+        found[experiment] = error_ratio(left_out_errors(within))
+    return pd.DataFrame(found).T.rename_axis("experiment").reset_index()
 
 
 def error_ratio(errors: pd.DataFrame, draws: int = 2000) -> dict[str, float]:

@@ -7,13 +7,13 @@ from functools import partial
 
 import pandas as pd
 
-from wbn.analysis.cause import paired
+from wbn.analysis.cause import HARDER, paired
 from wbn.analysis.claims import EPOCH
+from wbn.analysis.counting import predicted
 from wbn.analysis.intervals import paired_difference
 from wbn.experiments.plan import stored
-from wbn.experiments.protocol import FAMILY, PROBES
+from wbn.experiments.protocol import FAMILY, PROBES, Protocol
 
-HARDER = ("ii", "iii")
 # Where runs with batches of each size are, and the epoch by which they have made as many steps.
 SIZES = {100: ("evaluation", EPOCH), 200: ("mechanism", 2 * EPOCH), 500: ("mechanism", 5 * EPOCH)}
 BOTH = {"method": ("wlf_sbn", "wlf_wbn"), "experiment": HARDER}
@@ -81,6 +81,27 @@ def normalizer_effects() -> pd.DataFrame:
     terms["difference"] = [*terms["random"], *opposite]
     tables = {name: paired(combination) for name, combination in terms.items()}
     return pd.concat(tables, names=["batches"]).reset_index("batches")
+
+
+def modeled_shifts() -> pd.DataFrame:
+    """The counting model's shift of WLF+WBN in (iii) in batches of 200, random and stratified.
+
+    The stored runs have no shift to compare it with. Columns batches and loss normalizer.
+    """
+    steps = {"batch_size": 200, "last_batch": "drop", "epochs": SIZES[200][1]}
+    shifts = {
+        order: {
+            normalizer: _last_shift(batch_order=order, loss_normalizer=normalizer, **steps)
+            for normalizer in ("batch", "dataset")
+        }
+        for order in ("reshuffle", "stratified")
+    }
+    return pd.DataFrame(shifts).T.rename_axis("batches")
+
+
+def _last_shift(**changes: object) -> float:
+    model = predicted(Protocol.paper("iii", "wlf_wbn", **changes), range(10))
+    return model[model.epoch == model.epoch.max()]["shift"].mean()
 
 
 def minority_gap(runs: pd.DataFrame, method: str = "wlf_wbn") -> pd.DataFrame:

@@ -5,6 +5,18 @@ from __future__ import annotations
 import pandas as pd
 
 MINUS = "\u2212"
+COUNTS = (
+    "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
+    "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen",
+    "seventeen", "eighteen", "nineteen", "twenty",
+)  # fmt: skip
+SHARES = {
+    1 / 3: "a third",
+    1 / 2: "half",
+    2 / 3: "two thirds",
+    3 / 4: "three quarters",
+    4 / 5: "four fifths",
+}
 
 
 def percent(fraction: float, digits: int = 1, sign: bool = False) -> str:
@@ -25,6 +37,35 @@ def percent(fraction: float, digits: int = 1, sign: bool = False) -> str:
     if float(plain) == 0:
         return plain.lstrip("+-")
     return plain.replace("-", MINUS)
+
+
+def count(number: int) -> str:
+    """A count in a sentence: a word up to twelve, figures beyond.
+
+    Examples
+    --------
+    >>> count(7), count(40)
+    ('seven', '40')
+    """
+    return COUNTS[number] if number <= 12 else str(number)
+
+
+def share(fraction: float) -> str:
+    """The nearest of the simple fractions that "about" goes with, if it is within 0.05.
+
+    Examples
+    --------
+    >>> share(0.665), share(0.469)
+    ('two thirds', 'half')
+    >>> share(0.9)
+    Traceback (most recent call last):
+    ValueError: 0.9 is not about a third, half, two thirds, three quarters or four fifths
+    """
+    nearest = min(SHARES, key=lambda simple: abs(simple - fraction))
+    if abs(nearest - fraction) > 0.05:
+        *names, last = SHARES.values()
+        raise ValueError(f"{fraction} is not about {', '.join(names)} or {last}")
+    return SHARES[nearest]
 
 
 def with_interval(mean: float, low: float, high: float, digits: int = 1, sign: bool = False) -> str:

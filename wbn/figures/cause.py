@@ -28,7 +28,7 @@ def one_curve(settings: Mapping[str, pd.DataFrame]) -> Figure:
     Parameters
     ----------
     settings
-        For each experiment the table of `wbn.analysis.cause.settings`.
+        For each experiment the table of `wbn.analysis.curve.settings`.
     """
     rows = pd.concat(settings, names=["experiment"]).reset_index("experiment")
     named = rows.assign(percent=100 * rows.accuracy_minority, method=rows.method.map(METHODS))

@@ -1,0 +1,121 @@
+"""Numbers of what the paper leaves open: the designed study, the normalizers, the recipe."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from wbn.analysis.claims import EPOCH
+from wbn.analysis.design import model_matrix
+from wbn.analysis.intervals import paired_difference
+from wbn.analysis.ledger.experiments import behind_by_normalizer, runs
+from wbn.analysis.ledger.statement import Statement, rows
+from wbn.analysis.recipe import CHOICES as RECIPE
+from wbn.analysis.recipe import ranked
+from wbn.analysis.study import LEVELS, PAIRS, STATED, all_effects, design_points, leads
+from wbn.analysis.text import COUNTS, count, percent
+from wbn.experiments.plan import RESULTS, read_plan
+from wbn.experiments.protocol import Protocol
+
+METRIC = "accuracy_overall"
+FRESH = 10  # the first of the seeds that the study has not used
+
+
+@cache
+def protocols() -> list[Protocol]:
+    """Those of the designed study."""
+    return read_plan(RESULTS / "study" / "plan.toml")[0]
+
+
+def design() -> list[object]:
+    """Choices beside output BN, kinds of inference statistics, epochs, and runs."""
+    kinds, epochs = (rows("study")[column].nunique() for column in ("inference", "epoch"))
+    return [count(len(LEVELS) - 1), count(kinds), count(epochs), runs("study")]
+
+
+def points_and_coefficients() -> list[object]:
+    """Size of the model that is fitted to the study."""
+    points, coefficients = model_matrix(design_points(protocols()), LEVELS, PAIRS).shape
+    return [COUNTS[points], coefficients]
+
+
+def largest_effect() -> list[str]:
+    """What a choice changes most for WLF+WBN, in whole points, without its sign."""
+    effects = all_effects(rows("study"), protocols(), METRIC)
+    return [percent(effects["mean"][effects.method == "wlf_wbn"].abs().max(), 0)]
+
+
+def clear_cells() -> list[object]:
+    """Fitted cells in which WLF+WBN is clearly behind WLF+sBN, all, and those where it is ahead."""
+    table = rows("study", epoch=EPOCH, inference=STATED)
+    lead = leads(table, protocols(), METRIC, "wlf_sbn")
+    ahead = (lead.low > 0).sum()
+    return [(lead.high < 0).sum(), len(lead), count(ahead) if ahead else "none"]
+
+
+def confirmed() -> list[str]:
+    """Without output BN: smallest and largest lead with averages, and what pooling loses.
+
+    Points of WLF+WBN ahead of WLF+sBN on fresh seeds; with pooled statistics points behind, in
+    (i) and (iii).
+    """
+    table = rows("confirmation", epoch=EPOCH)
+    lead = paired_difference(table[table.seed >= FRESH], "wlf_wbn", "wlf_sbn", METRIC)
+    means = lead.pivot(index="experiment", columns="inference", values="mean")
+    ahead, behind = means[STATED], -means["pooled"]
+    return list(map(percent, (ahead.min(), ahead.max(), behind["i"], behind["iii"])))
+
+
+def recipe() -> list[int]:
+    """Candidates that validation chose from, and the epoch at which its choice was tested."""
+    (epoch,) = rows("recipe_test").epoch.unique()
+    return [len(ranked(rows("recipe", *RECIPE), "accuracy_balanced")), epoch]
+
+
+STUDY = "plan and rows of results/study"
+FITTED = f"results/study, epoch {EPOCH}, averages over mini-batches, overall accuracy"
+
+CONFIRMED = (
+    f"results/confirmation, epoch {EPOCH}, seeds from {FRESH} on: overall accuracy, WLF+WBN minus "
+    "WLF+sBN, averages over mini-batches and pooled"
+)
+
+CHOICES = (
+    Statement("study of {0} unstated choices and of output BN ({3} runs)", STUDY, design),
+    Statement(
+        "{} unstated choices and of output BN, with {} kinds of inference statistics and {} "
+        "epochs: {} runs",
+        STUDY,
+        design,
+    ),
+    Statement("{} points and {} coefficients", STUDY, points_and_coefficients),
+    Statement(
+        "move weighted BN by up to {} points on average",
+        f"{STUDY}, all_effects: the largest mean change in overall accuracy of WLF+WBN",
+        largest_effect,
+    ),
+    Statement(
+        "clearly behind WLF+sBN in {} of {} fitted cells and clearly ahead in {}",
+        f"{FITTED}: 95 % intervals of leads, with the model's error",
+        clear_cells,
+    ),
+    Statement(
+        "one of {} normalizers: in (iii) WBN is {} points behind with the batch's and {} with the "
+        "data set's",
+        f"results/family, epoch {EPOCH}, averages over mini-batches: overall accuracy, WLF+WBN "
+        "minus WLF+sBN",
+        lambda: [count(len(LEVELS["loss_normalizer"])), *behind_by_normalizer("iii")],
+    ),
+    Statement(
+        "among {} candidates is no better on the test set than a weighted loss with standard BN "
+        "and {} epochs",
+        "results/recipe and results/recipe_test",
+        recipe,
+    ),
+    Statement(
+        "{} to {} points ahead of standard BN with averages over mini-batches; with pooled "
+        "statistics of the same networks it is {} and {} points behind in (i) and (iii)",
+        CONFIRMED,
+        confirmed,
+    ),
+    Statement("WBN is then {} points behind in (iii)", CONFIRMED, lambda: confirmed()[3:]),
+)

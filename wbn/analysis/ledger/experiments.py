@@ -1,0 +1,225 @@
+"""Numbers of the paper's three experiments: Table 2, the family of readings and the claims."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pandas as pd
+
+from wbn.analysis.cause import NORMALIZERS, WEIGHTED_LOSS, arm, paired
+from wbn.analysis.claims import (
+    CLAIMS,
+    EARLIER,
+    EPOCH,
+    SAME,
+    held_by_epoch,
+    table_2_by_reading,
+    table_2_runs,
+)
+from wbn.analysis.intervals import LEVEL, paired_difference
+from wbn.analysis.ledger.statement import Statement, rows
+from wbn.analysis.power import equivalence_power
+from wbn.analysis.scores import table_2_score
+from wbn.analysis.study import STATED
+from wbn.analysis.table_2 import TABLE_2, audit, beside_paper
+from wbn.analysis.text import count, percent
+from wbn.experiments.protocol import FAMILY, METHODS
+
+RUN = ["protocol", "seed"]
+STANDARD = ["lf_sbn", "wlf_sbn"]
+
+
+def runs(*stores: str) -> int:
+    """How many runs the stores hold."""
+    return sum(len(rows(store)[RUN].drop_duplicates()) for store in stores)
+
+
+def seeds_and_readings() -> list[object]:
+    """How many seeds each run of the family has, and how many readings there are."""
+    (seeds,) = set(rows("family").groupby("protocol").seed.nunique())
+    return [seeds, count(len(FAMILY))]
+
+
+@cache
+def leads() -> pd.DataFrame:
+    """Paired differences of WLF+WBN to both other methods, by experiment and reading."""
+    return pd.concat(CLAIMS[0].under(reading, rows("family")).evidence for reading in FAMILY)
+
+
+def behind() -> list[object]:
+    """How many of `leads` there are, how many lie below zero, and how many hold it."""
+    below = (leads().high < 0).sum()
+    holding = ((leads().low <= 0) & (leads().high >= 0)).sum()
+    return [len(leads()), below, count(holding)]
+
+
+def minority_of_standard(experiment: str) -> list[str]:
+    """Minority accuracies of plain and weighted loss with standard BN: ours, the paper's."""
+    table = rows("family", epoch=EPOCH)
+    reference = table.protocol.isin([protocol.hash for protocol in table_2_runs(FAMILY[0])])
+    cells = beside_paper(table[reference])
+    cells = cells[(cells.experiment == experiment) & (cells.metric == "accuracy_minority")]
+    cells = cells.set_index("method").loc[STANDARD]
+    return [*cells["mean"].map(percent), *cells.paper]
+
+
+def behind_by_normalizer(experiment: str) -> list[str]:
+    """Points by which WLF+WBN is behind WLF+sBN: the batch's normalizer, the data set's."""
+    gaps = []
+    for normalizer in NORMALIZERS:
+        reading = FAMILY[0] | {"loss_normalizer": normalizer}
+        runs_of = rows("family", epoch=EPOCH, experiment=experiment, **reading)
+        gap = paired_difference(runs_of, "wlf_wbn", "wlf_sbn", "accuracy_overall")
+        gaps.append(percent(-gap["mean"].item()))
+    return gaps
+
+
+def left_at_best_threshold(experiment: str) -> list[str]:
+    """Points of balanced accuracy behind at the best threshold and as it is, by normalizer."""
+    points = []
+    for normalizer in NORMALIZERS:
+        only = {"loss_normalizer": normalizer, "inference": STATED, "epoch": EPOCH}
+        standard, weighted = (arm(method, **only) for method in WEIGHTED_LOSS)
+        for metric in ("accuracy_best_threshold", "accuracy_balanced"):
+            gap = paired([(1, weighted), (-1, standard)], metric).set_index("experiment")["mean"]
+            points.append(percent(-gap[experiment]))
+    return points
+
+
+def fall(experiment: str) -> list[object]:
+    """Minority accuracy of WLF+WBN by epoch, the epochs, and what the paper has."""
+    only = {"experiment": experiment, "method": "wlf_wbn", "inference": STATED}
+    mean = rows("family", **FAMILY[0], **only).groupby("epoch").accuracy_minority.mean()
+    longer = rows("longer", **only).groupby("epoch").accuracy_minority.mean()
+    early, last = [*EARLIER[1:], EPOCH], int(longer.index.max())
+    cell = (TABLE_2.experiment == experiment) & (TABLE_2.method == "wlf_wbn")
+    paper = TABLE_2.paper[cell & (TABLE_2.metric == "accuracy_minority")].item()
+    ours = [*(percent(mean[epoch], 0) for epoch in early), percent(longer[last])]
+    return [*ours, *early, last, paper]
+
+
+def printed_scores() -> list[str]:
+    """Scores of the printed minority accuracies by normalizer, then those of our own runs."""
+    tables = table_2_by_reading(rows("family"))
+    readings = [FAMILY[0] | {"loss_normalizer": normalizer} for normalizer in NORMALIZERS]
+    scores = [table_2_score(tables[1 + FAMILY.index(reading)]) for reading in readings]
+    return [percent(score[name]) for name in ("all nine", "own run") for score in scores]
+
+
+def too_few() -> list[str]:
+    """Readings in which C5 had next to no chance to hold, all readings, and the claim's seeds."""
+    claim, table = CLAIMS[4], pd.concat([rows("family"), rows("corrections")])
+    chances = [
+        equivalence_power(claim.under(reading, table).evidence.sd, claim.seeds, SAME)
+        for reading in FAMILY
+    ]
+    return [count(sum(chance < 1e-3 for chance in chances)), count(len(FAMILY)), count(claim.seeds)]
+
+
+FAMILY_RUNS = "results/family"
+AT_END = f"{FAMILY_RUNS}, epoch {EPOCH}, averages over mini-batches"
+PAIRED = f"{AT_END}: 95 % intervals of WLF+WBN minus LF+sBN and WLF+sBN in overall accuracy"
+
+BEST = (
+    f"results/cause, epoch {EPOCH}, averages over mini-batches: balanced accuracy, WLF+WBN minus "
+    "WLF+sBN, at the best threshold and as it is"
+)
+
+THREE_EXPERIMENTS = (
+    *(
+        Statement(words, "the paper's Table 2", lambda: [count(len(METHODS))])
+        for words in ("the worst of the {} methods", "the best of its {} methods")
+    ),
+    Statement("{} seeds under each of {} readings", FAMILY_RUNS, seeds_and_readings),
+    Statement("{} seeds under {} readings", FAMILY_RUNS, seeds_and_readings),
+    Statement("{} seeds for each of its runs, under {} readings", FAMILY_RUNS, seeds_and_readings),
+    Statement("leaves open ({} runs)", FAMILY_RUNS, lambda: [runs("family")]),
+    Statement(
+        "{} runs in place of {}",
+        f"{FAMILY_RUNS}, and the rows of the paper's Table 2",
+        lambda: [runs("family"), len(TABLE_2[["experiment", "method"]].drop_duplicates())],
+    ),
+    *(
+        Statement(words, "wbn.analysis.claims.CLAIMS", lambda: [count(len(CLAIMS))])
+        for words in ("{} claims are judged", "judged {} claims")
+    ),
+    *(
+        Statement(words, "wbn.analysis.claims.EPOCH", lambda: [EPOCH])
+        for words in (
+            "behind both other methods after {} epochs",
+            "After {} epochs WBN is behind both other methods",
+            "At epoch {}, WLF+WBN is the worst",
+            "at epoch {}, which in (iii) is an accident of the epoch",
+            "Verdicts are at epoch {}",
+        )
+    ),
+    Statement("{1} of {0} paired differences lie below zero, {2} touches it", PAIRED, behind),
+    Statement(
+        "of {} paired differences in overall accuracy, {} lie below zero and {} touches it",
+        PAIRED,
+        behind,
+    ),
+    Statement("but for {} tie", PAIRED, lambda: behind()[2:]),
+    Statement(
+        "in (iii) {} and {} % of the minority class, where the paper has {} and {} %",
+        f"{AT_END}, reference reading: means of LF+sBN and WLF+sBN; the paper's Table 2",
+        lambda: minority_of_standard("iii"),
+    ),
+    Statement("{} % intervals", "wbn.analysis.intervals.LEVEL", lambda: [percent(LEVEL, 0)]),
+    Statement(
+        "{} overall accuracies of experiment (ii) do not follow from their class accuracies",
+        "arithmetic of the paper's Table 2, wbn.analysis.table_2.audit",
+        lambda: [count((~audit().query("experiment == 'ii'").consistent).sum())],
+    ),
+    *(
+        Statement(
+            words,
+            f"{AT_END}: overall accuracy, WLF+WBN minus WLF+sBN",
+            lambda: behind_by_normalizer("iii"),
+        )
+        for words in (
+            "{} points of overall accuracy behind the weighted loss with standard BN in the "
+            "reference reading, and {} behind with the data set's loss normalizer",
+            "{} points in (iii) in the reference reading, {} with the data set's",
+            "{} points of overall accuracy behind the weighted loss with standard BN where each "
+            "mini-batch's own weight normalizes its loss, and {} points with the data set's",
+            "{} points behind the weighted loss with standard BN where each mini-batch's own "
+            "weight normalizes its loss, and {} points with the data set's",
+            "by {} points of overall accuracy to the weighted loss with standard BN in the "
+            "reference reading, and by {} with the data set's loss normalizer",
+        )
+    ),
+    Statement(
+        "{} of {} points of balanced accuracy are left in (iii)",
+        BEST,
+        lambda: left_at_best_threshold("iii")[:2],
+    ),
+    Statement(
+        "{} points of {} remain in (iii), and {} of {} with the data set's normalizer",
+        BEST,
+        lambda: left_at_best_threshold("iii"),
+    ),
+    Statement(
+        "in (iii) they are {0}, {1}, {2} and {3} % at epochs {4}, {5}, {6} and {7} in the "
+        "reference reading, so that {2} at epoch {6} is near the paper's {8} by accident",
+        "results/family and results/longer: mean minority accuracy of WLF+WBN; the paper's Table 2",
+        lambda: fall("iii"),
+    ),
+    Statement(
+        "{} points from our runs in the reference reading and {} with the data set's normalizer, "
+        "where our own runs score {} and {}",
+        f"{AT_END}: wbn.analysis.scores.table_2_score, mean over nine minority accuracies",
+        printed_scores,
+    ),
+    Statement(
+        "in {} of {} readings {} seeds were too few for its margin",
+        f"results/family and results/corrections, epoch {EPOCH}: readings in which C5 had a chance "
+        "below 0.1 % to hold if nothing differed, wbn.analysis.power.equivalence_power",
+        too_few,
+    ),
+    Statement(
+        "After the first epoch it is the best method in {} of the readings",
+        f"{FAMILY_RUNS}, epoch 1: claim C1 by its criterion",
+        lambda: [count(held_by_epoch(CLAIMS[:1], rows("family"), [1]).loc[1, "C1"])],
+    ),
+)

@@ -1,0 +1,72 @@
+"""Numbers of where the paper's Table 2 could come from."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pandas as pd
+
+from wbn.analysis.fits import table_2_at_points
+from wbn.analysis.ledger.choices import protocols
+from wbn.analysis.ledger.statement import Statement, rows
+from wbn.analysis.scores import PRINTED
+from wbn.analysis.study import design_points
+from wbn.analysis.text import count, percent
+
+
+@cache
+def fits() -> pd.DataFrame:
+    """Each point of the study, kind of inference and epoch, judged against Table 2."""
+    return table_2_at_points(rows("study"), protocols())
+
+
+def screened() -> list[object]:
+    """Combinations, points, epochs, kinds of statistics, and runs of each."""
+    epochs, kinds, seeds = (
+        count(rows("study")[column].nunique()) for column in ("epoch", "inference", "seed")
+    )
+    return [len(fits()), len(design_points(protocols())), epochs, kinds, seeds]
+
+
+def hits() -> list[object]:
+    """Those with numbers and ranking that have no output BN, all of them, and what noise adds."""
+    found = fits()[fits().both]
+    spread = fits().groupby("numbers")["own run"].mean()
+    return [
+        (found.output_norm == "none").sum(),
+        len(found),
+        count(round(spread[True] / spread[False])),
+    ]
+
+
+def best_scores() -> list[str]:
+    """The best with the test set's statistics, with any other, and a run of the first's own."""
+    test = fits().inference == "evaluation_set"
+    best = fits().loc[fits().score[test].idxmin()]
+    return list(map(percent, (best["score"], fits().score[~test].min(), best["own run"])))
+
+
+SCREEN = "results/study, wbn.analysis.fits.table_2_at_points"
+
+ORIGIN = (
+    Statement(
+        "{} combinations: {} points of the designed study, {} epochs, {} kinds of inference "
+        "statistics, {} runs each",
+        "plan and rows of results/study",
+        screened,
+    ),
+    Statement("calls {} of them plausible", SCREEN, lambda: [fits().numbers.sum()]),
+    Statement(
+        "{} of the {} hits with the ranking have no output BN, and combinations that are called "
+        "plausible spread nearly {} times as much",
+        f"{SCREEN}; the ratio of the mean scores of own runs, rounded",
+        hits,
+    ),
+    Statement("the {} minority accuracies", "the paper's Table 2", lambda: [count(len(PRINTED))]),
+    Statement(
+        "{} points at best, against {} for any statistics of the training set and {} for a run of "
+        "its own",
+        f"{SCREEN}: smallest scores",
+        best_scores,
+    ),
+)
