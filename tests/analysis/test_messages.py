@@ -9,6 +9,8 @@ from wbn.analysis.messages import GAP, messages, said
 SOURCE = """
 import warnings
 
+LOST = "the weights " "are gone"
+
 def outside(label):
     return f"{label} is no class"
 
@@ -23,6 +25,8 @@ def check(x, kind):
         raise ValueError(f"{kind}: {error}") from None
     except KeyError:
         raise
+    except OSError:
+        raise RuntimeError(LOST)
     warnings.warn(f"{kind} {x}", stacklevel=2)
     warn_if_called_by("update_bn", "forgets")
     raise StopIteration
@@ -31,6 +35,7 @@ def check(x, kind):
 
 def test_all_ways_of_saying_something_are_read():
     assert sorted(said(SOURCE)) == [
+        ("error", "the weights are gone"),
         ("error", f"x is {GAP}, below 0"),
         ("error", f"{GAP} is no class"),
         ("warning", "update_bn forgets"),

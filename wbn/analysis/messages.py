@@ -15,8 +15,8 @@ def messages() -> pd.DataFrame:
     """Module, kind ("error" or "warning") and text of all that the method's modules say."""
     paths = sorted(Path(wbn.__file__).parent.glob("[a-z]*.py"))
     modules = {p.stem: ast.parse(p.read_text()) for p in paths if p.stem != "cli"}
-    returned = {name: node for tree in modules.values() for name, node in _returned(tree)}
-    rows = [(name, *said) for name, tree in modules.items() for said in _said(tree, returned)]
+    named = {name: node for tree in modules.values() for name, node in _named(tree)}
+    rows = [(name, *said) for name, tree in modules.items() for said in _said(tree, named)]
     return pd.DataFrame(rows, columns=["module", "kind", "message"])
 
 
@@ -29,10 +29,10 @@ def said(source: str) -> list[tuple[str, str]]:
     [('error', '… is too few: use 2')]
     """
     tree = ast.parse(source)
-    return list(_said(tree, dict(_returned(tree))))
+    return list(_said(tree, dict(_named(tree))))
 
 
-def _said(tree: ast.Module, returned: Mapping[str, ast.expr]) -> Iterator[tuple[str, str]]:
+def _said(tree: ast.Module, named: Mapping[str, ast.expr]) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         match node:
             case ast.Raise(exc=ast.Call(args=[text, *_])):
@@ -43,24 +43,27 @@ def _said(tree: ast.Module, returned: Mapping[str, ast.expr]) -> Iterator[tuple[
                 kind = "warning"
             case _:
                 continue
-        message = " ".join(_text(text, returned) for text in texts)
+        message = " ".join(_text(text, named) for text in texts)
         if any(map(str.isalpha, message)):  # or else it passes on what was said elsewhere
             yield kind, message
 
 
-def _text(node: ast.expr, returned: Mapping[str, ast.expr]) -> str:
+def _text(node: ast.expr, named: Mapping[str, ast.expr]) -> str:
     match node:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=parts):
             return "".join(p.value if isinstance(p, ast.Constant) else GAP for p in parts)
-        case ast.Call(func=ast.Name(id=name)) if name in returned:
-            return _text(returned[name], returned)
+        case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)) if name in named:
+            return _text(named[name], named)
     raise TypeError(f"can't read the message {ast.unparse(node)}: write it as a string there")
 
 
-def _returned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """What functions return in their last line, by name."""
+def _named(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Constants of a module, and what its functions return in their last line, by name."""
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and isinstance(node.body[-1], ast.Return):
-            yield node.name, node.body[-1].value
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, value
+            case ast.FunctionDef(name=name, body=[*_, ast.Return(value=value)]):
+                yield name, value
