@@ -18,9 +18,9 @@ PIP_PROGRESS = 2>&1 | tee -a .venv/install.log | awk '/^(Collecting|Processing) 
 	|| { echo "Installing failed; the whole story is in .venv/install.log"; exit 1; }
 
 export TQDM_DISABLE := 1
-unit soak test-oldest notebooks: export OMP_NUM_THREADS := 1
+unit soak test-stacks test-oldest notebooks: export OMP_NUM_THREADS := 1
 
-.PHONY: help book test env data lint unit soak test-oldest notebooks run-notebooks html browser serve bench reproduce lock clean
+.PHONY: help book test env data lint unit soak test-stacks test-oldest notebooks run-notebooks html browser serve bench reproduce lock clean
 
 # Notebooks run in the folder $(1), one after the other, with a line of progress each.
 define execute
@@ -47,6 +47,11 @@ import tomllib; \
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 needed = project["dependencies"] + project["optional-dependencies"]["experiments"]; \
 print(*(r.replace(">=", "==") for r in needed if r.startswith(("torch", "numpy"))))
+endef
+
+define STACKS
+import tomllib; \
+print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["stacks"])
 endef
 
 define build_html
@@ -99,8 +104,17 @@ lint: env ## check code and notebooks with ruff, types with mypy, notebook metad
 
 unit: env data ## run the unit tests and doctests, with coverage of the method
 	@echo "Unit tests and doctests ..."
-	@$(BIN)/python -m pytest -q -n 2 --ignore=tests/book \
+	@$(BIN)/python -m pytest -q -n 2 --ignore=tests/book --ignore=tests/stacks \
 		--cov --cov-report=term:skip-covered --cov-fail-under=98
+
+# In an environment of its own, which sees the packages of .venv: PyTorch is not installed twice.
+test-stacks: env ## run wbn inside timm, Lightning, accelerate, skorch, transformers and segmentation models
+	@echo "Installing the stacks in _build/stacks ..."
+	@$(BIN)/python -m venv --without-pip _build/stacks
+	@purelib='import sysconfig; print(sysconfig.get_path("purelib"))'; \
+		$(BIN)/python -c "$$purelib" > "$$(_build/stacks/bin/python -c "$$purelib")/base.pth"
+	@_build/stacks/bin/python -m pip install -q --progress-bar off $$($(BIN)/python -c '$(STACKS)')
+	@PYTHONPATH=. _build/stacks/bin/python -m pytest -q -p no:cacheprovider tests/stacks
 
 soak: env data ## attack store, plans, sidecars and workers for long, and print what was tried and survived
 	@WBN_SOAK=1 $(BIN)/python -m pytest -q -s -p no:cacheprovider $(SOAK)
@@ -145,7 +159,7 @@ reproduce: env data ## recompute every stored result into a fresh store and comp
 
 lock: ## regenerate requirements.lock from pyproject.toml, keeping pins that still fit
 	@$(PYTHON) -m venv _build/lock && _build/lock/bin/python -m pip install -q pip-tools
-	@_build/lock/bin/pip-compile -q --all-extras --strip-extras --allow-unsafe --no-header \
+	@_build/lock/bin/pip-compile -q --extra $(EXTRAS) --strip-extras --allow-unsafe --no-header \
 		--no-emit-options --no-annotate --output-file requirements.lock pyproject.toml
 	@sed -i -e '/^#/d' -e '/^$$/d' -e '1i # Linux x86-64, Python 3.11; regenerate with: make lock' requirements.lock
 

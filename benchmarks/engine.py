@@ -71,10 +71,10 @@ class Textbook:
         self.data = Trainer(PROTOCOL, [0]).data
         self.model = nn.Sequential(
             nn.Linear(784, 200, bias=False),
-            WeightedBatchNorm1d(200, eps=1e-8),
+            WeightedBatchNorm1d(200, eps=1e-8, correction="frequency"),
             nn.ReLU(),
             nn.Linear(200, 2, bias=False),
-            WeightedBatchNorm1d(2, eps=1e-8),
+            WeightedBatchNorm1d(2, eps=1e-8, correction="frequency"),
         )
         self.optimizer = torch.optim.Adam(self.model.parameters())
         self.class_weight = inverse_frequency([5923, 45]).float()

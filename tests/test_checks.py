@@ -71,27 +71,32 @@ def test_two_positions_need_positive_weight(correction, dtype, weight):
 @pytest.mark.parametrize("shape", [(1, 3), (0, 3), (1, 3, 1), (2, 3, 0)])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_two_values_per_channel(shape, weighted):
-    w = torch.ones(shape[0]) if weighted else None
+    x, w = torch.zeros(shape), torch.ones(shape[0]) if weighted else None
     with pytest.raises(ValueError, match="at least two values per channel"):
-        weighted_batch_norm(torch.zeros(shape), w, training=True)
+        weighted_moments(x, w)
+    if x.numel() == 0:
+        assert weighted_batch_norm(x, w, training=True).shape == shape
+        return
+    with pytest.raises(ValueError, match="at least two values per channel"):
+        weighted_batch_norm(x, w, training=True)
 
 
 @pytest.mark.parametrize("total", [0.1, 1.0, 1.01, 1.99])
 def test_frequency_needs_two_points_worth_of_weight(total):
     x, w = X[:, :, 0], torch.full((4,), total / 4)
-    with pytest.raises(ValueError, match=r"rescale.*correction='reliability'"):
-        weighted_moments(x, w)
+    with pytest.raises(ValueError, match=r"larger batches.*correction='none' or 'reliability'"):
+        weighted_moments(x, w, "frequency")
     with pytest.raises(ValueError, match="at least 2"):
-        weighted_moments(X, w / 5)
+        weighted_moments(X, w / 5, "frequency")
     for correction in ("reliability", "none"):
         weighted_moments(x, w, correction)
-    weighted_moments(X, torch.full((4,), 0.1))
+    weighted_moments(X, torch.full((4,), 0.1), "frequency")
 
 
 def test_two_points_worth_of_weight_up_to_rounding():
     w = torch.ones(2).nextafter(torch.tensor(0.0))
     assert w.sum() < 2
-    weighted_moments(torch.tensor([[0.0], [1.0]]), w)
+    weighted_moments(torch.tensor([[0.0], [1.0]]), w, "frequency")
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def sums(x, w, dims):
     total = w.sum(dims, keepdim=True)
     mean = (w * x).sum(dims, keepdim=True) / total
     scatter = (w * (x - mean).square()).sum(dims, keepdim=True)
-    return Sums(total, mean, scatter, w.square().sum(dims, keepdim=True))
+    return Sums(total, mean, scatter, total.square() - w.square().sum(dims, keepdim=True))
 
 
 def parts(case, cuts=(1, 2)):
@@ -187,6 +187,6 @@ def test_merging_loses_no_digits_to_a_large_mean():
 def test_sums_of_moments_are_those_by_definition():
     x, u = tensors((6, 2), (6, 1))
     m = moments(x, u.abs(), (0,), "none")
-    own = Sums(m.total, m.mean, m.total * m.var, m.total.square() * m.concentration)
+    own = Sums(m.total, m.mean, m.total * m.var, m.total * m.unbiased)
     for a, b in zip(own, sums(x, u.abs(), (0,)), strict=True):
         assert_close(a.expand_as(b), b)

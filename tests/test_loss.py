@@ -1,6 +1,7 @@
 """Oracles (torch's cross entropy, replication, Eq. 2 by hand) and invariants for wbn.loss."""
 
 import re
+from itertools import pairwise
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
 from wbn.context import sample_weights
-from wbn.loss import WeightedCrossEntropyLoss, weighted_cross_entropy
+from wbn.loss import WeightedCrossEntropyLoss, weighted_cross_entropy, weighted_mean
 from wbn.weights import class_counts, inverse_frequency, per_sample, rescale
 
 SHAPES = [(), (5,), (4, 3)]  # positions
@@ -131,7 +132,7 @@ def test_integer_weights_are_replication(copies):
     logits, target, _ = batch()
     logits.requires_grad_()
     copies = torch.tensor(copies)
-    loss = weighted_cross_entropy(logits, target, copies)
+    loss = weighted_cross_entropy(logits, target, copies.double())
     replicated = F.cross_entropy(
         logits.repeat_interleave(copies, 0), target.repeat_interleave(copies)
     )
@@ -324,8 +325,9 @@ def test_module_is_the_function(normalizer):
     assert torch.equal(module(logits, target, weight), expected)
     with sample_weights(weight):
         assert torch.equal(module(logits, target), expected)
-    assert (
-        repr(module) == f"WeightedCrossEntropyLoss(normalizer={normalizer!r}, label_smoothing=0.1)"
+    assert repr(module) == (
+        f"WeightedCrossEntropyLoss(normalizer={normalizer!r}, label_smoothing=0.1, "
+        "ignore_index=-100)"
     )
     assert module.state_dict() == {}
 
@@ -375,3 +377,130 @@ def test_bad_logits(change):
     logits, target, weight = batch()
     with pytest.raises(ValueError, match=r"needs floating point of shape \(N, K\)"):
         weighted_cross_entropy(change(logits), target, weight)
+
+
+# Any losses ----------------------------------------------------------------------------
+
+
+def focal(logits, target):
+    f = F.cross_entropy(logits, target, reduction="none")
+    return (1 - (-f).exp()) ** 2 * f
+
+
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+@pytest.mark.parametrize("positions", SHAPES)
+def test_a_mean_is_eq_2_for_losses_of_any_kind(positions, normalizer):
+    logits, target, weight = batch(positions=positions)
+    hot = F.one_hot(target, 3).movedim(-1, 1).double()
+    kinds = {
+        "focal": focal(logits, target),
+        "squares": (logits - hot).square().sum(1),
+        "binary": F.binary_cross_entropy_with_logits(logits, hot, reduction="none").sum(1),
+    }
+    for losses in kinds.values():
+        total = weight.sum() if normalizer == "batch" else normalizer * losses.numel()
+        expected = (weight * losses).sum() / total
+        torch.testing.assert_close(weighted_mean(losses, weight, normalizer), expected)
+        with sample_weights(weight):
+            torch.testing.assert_close(weighted_mean(losses, normalizer=normalizer), expected)
+        assert weighted_mean(losses, normalizer=normalizer) == losses.mean()
+
+
+def test_a_samples_weight_counts_for_each_of_its_losses():
+    logits, target, weight = batch()
+    hot = F.one_hot(target, 3).double()
+    losses = F.binary_cross_entropy_with_logits(logits, hot, reduction="none")
+    expected = F.binary_cross_entropy_with_logits(logits, hot, weight[:, None], reduction="sum")
+    torch.testing.assert_close(weighted_mean(losses, weight), expected / (3 * weight.sum()))
+
+
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_cross_entropy_is_a_mean_of_its_losses(normalizer):
+    logits, target, weight = batch(positions=(5,))
+    losses = F.cross_entropy(logits, target, reduction="none")
+    assert torch.equal(
+        weighted_cross_entropy(logits, target, weight, normalizer),
+        weighted_mean(losses, weight, normalizer),
+    )
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+def test_what_has_no_weight_may_be_anything(bad):
+    logits, target, weight = batch()
+    spoiled, mask = logits.clone(), torch.arange(12) >= 4
+    spoiled[:4] = bad
+    spoiled.requires_grad_()
+    loss = weighted_cross_entropy(spoiled, target, weight * mask)
+    torch.testing.assert_close(loss, weighted_cross_entropy(logits[4:], target[4:], weight[4:]))
+    (grad,) = torch.autograd.grad(loss, spoiled)
+    assert grad.isfinite().all()
+    assert (grad[:4] == 0).all()
+    losses = F.cross_entropy(spoiled, target, reduction="none")
+    torch.testing.assert_close(weighted_mean(losses, weight * mask), loss)
+    torch.testing.assert_close(weighted_mean(losses, mask), losses[4:].mean())
+
+
+@pytest.mark.parametrize("ignore_index", [-100, 255, 1])
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_any_index_can_be_ignored(ignore_index, normalizer):
+    logits, target, weight = batch()
+    kept = (target != 1).nonzero().squeeze(1)
+    expected = by_hand(logits[kept], target[kept], weight[kept], normalizer)
+    target[target == 1] = ignore_index
+    loss = weighted_cross_entropy(logits, target, weight, normalizer, ignore_index=ignore_index)
+    torch.testing.assert_close(loss, expected)
+    module = WeightedCrossEntropyLoss(normalizer, ignore_index=ignore_index)
+    assert module(logits, target, weight) == loss
+    plain = weighted_cross_entropy(logits, target, ignore_index=ignore_index)
+    assert plain == F.cross_entropy(logits, target, ignore_index=ignore_index)
+
+
+def test_losses_at_the_resolution_of_the_context():
+    logits, target, _ = batch(positions=(4,))
+    weight = torch.rand(12, 8, dtype=torch.float64)
+    with sample_weights(weight, resize="area"):
+        loss = weighted_cross_entropy(logits, target)
+        mean = weighted_mean(F.cross_entropy(logits, target, reduction="none"))
+    expected = by_hand(logits, target, weight.unflatten(1, (4, 2)).mean(2))
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(mean, expected)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(0, 11), max_size=4), st.integers(0, 1000))
+def test_micro_batches_that_count_by_their_weight_are_one_batch(cuts, seed):
+    """The recipe of `weighted_mean`; without batch norm, which sees each micro-batch alone."""
+    logits, target, weight = batch(seed)
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 3))
+    model, edges = model.double(), sorted({0, *cuts, 12})
+    parts = [slice(a, b) for a, b in pairwise(edges)]
+    weighted_cross_entropy(model(logits), target, weight).backward()
+    whole = [p.grad.clone() for p in model.parameters()]
+    for losses_of in ("cross entropy", "mean"):
+        model.zero_grad()
+        total = sum(weight[part].sum() for part in parts)
+        for part in parts:
+            x, t, w = logits[part], target[part], weight[part]
+            if losses_of == "mean":
+                loss = weighted_mean(F.cross_entropy(model(x), t, reduction="none"), w)
+            else:
+                loss = weighted_cross_entropy(model(x), t, w)
+            (loss * w.sum() / total).backward()
+        torch.testing.assert_close([p.grad for p in model.parameters()], whole)
+
+
+@pytest.mark.parametrize("losses", [torch.tensor(1.0), torch.tensor([1, 2])])
+def test_bad_losses(losses):
+    with pytest.raises(ValueError, match=r"one loss for each sample, .* reduction='none'"):
+        weighted_mean(losses)
+
+
+@pytest.mark.parametrize("change", [torch.Tensor.long, lambda w: w[1:], torch.zeros_like])
+def test_bad_weights_of_a_mean(change):
+    logits, target, weight = batch()
+    losses = F.cross_entropy(logits, target, reduction="none")
+    with pytest.raises(ValueError, match=r"int64, as labels are|has shape \(11,\)|all zero"):
+        weighted_mean(losses, change(weight))
+    with pytest.raises(ValueError, match="normalizer must be"):
+        weighted_mean(losses, weight, normalizer=0)

@@ -1,10 +1,13 @@
 """Statistics for inference against the paper's averages and against the whole set at once."""
 
 import copy
+from datetime import timedelta
+from functools import partial
 from itertools import pairwise
 
 import pytest
 import torch
+import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -14,8 +17,10 @@ from torch.testing import assert_close
 from wbn.context import sample_weights
 from wbn.functional import weighted_moments
 from wbn.layers import WeightedBatchNorm1d, WeightedBatchNorm2d
-from wbn.population import population_statistics
+from wbn.population import population_statistics as set_statistics
+from wbn.weights import class_counts, inverse_frequency, per_sample
 
+population_statistics = partial(set_statistics, unpack=lambda pair: pair)
 MODES = ("batch_average", "weight_average", "pooled")
 CORRECTIONS = ("frequency", "reliability", "none")
 N = 24
@@ -85,22 +90,22 @@ def test_plain_layers_are_those_of_torch():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.BatchNorm1d(3))
     twin = copy.deepcopy(model.double())
-    x, w = data(4)
-    population_statistics(model, cut(x, w, [8, 8, 8]), "batch_average")
+    x, _ = data(4)
+    set_statistics(model, x.split(8), "batch_average")
     update_bn(x.split(8), twin)
     for name, value in twin.state_dict().items():
         assert_close(model.state_dict()[name], value)
-    population_statistics(model, cut(x, w, [8, 8, 8]), "pooled")
+    set_statistics(model, x.split(8), "pooled")
     var, mean = torch.var_mean(model[0](x), 0)
     assert_close([model[1].running_mean, model[1].running_var], [mean.detach(), var.detach()])
 
 
 def test_weight_average_counts_a_batch_by_its_weight():
-    layer = WeightedBatchNorm2d(3).double()
+    layer = WeightedBatchNorm2d(3, correction="frequency").double()
     x, w = data(3, 2, 2)
     batches = cut(x, w, [11, 11, 2])
     population_statistics(layer, batches, "weight_average")
-    moments = [weighted_moments(x, w) for x, w in batches]
+    moments = [weighted_moments(x, w, "frequency") for x, w in batches]
     shares = torch.stack([w.sum() for _, w in batches]) / w.sum()
     assert_close(layer.running_mean, shares @ torch.stack([mean for mean, _ in moments]))
     assert_close(layer.running_var, shares @ torch.stack([var for _, var in moments]))
@@ -183,8 +188,8 @@ class Reversed(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.second = WeightedBatchNorm1d(3)
-        self.first = WeightedBatchNorm1d(3)
+        self.second = WeightedBatchNorm1d(3, correction="frequency")
+        self.first = WeightedBatchNorm1d(3, correction="frequency")
         self.unused = WeightedBatchNorm1d(3)
         self.stateless = WeightedBatchNorm1d(3, track_running_stats=False, affine=False)
         self.factor = 1.0
@@ -200,10 +205,10 @@ def test_layers_are_pooled_in_the_order_they_are_reached():
     model.factor = 2.0
     population_statistics(model, cut(x, w, [5, 19]), "pooled")
     twos = torch.full((N,), 2.0, dtype=x.dtype)
-    assert_close(statistics([model.first])[0], weighted_moments(x, twos))
+    assert_close(statistics([model.first])[0], weighted_moments(x, twos, "frequency"))
     model.eval()
     hidden = torch.tanh(model.first(x))
-    assert_close(statistics([model.second])[0], weighted_moments(hidden, twos))
+    assert_close(statistics([model.second])[0], weighted_moments(hidden, twos, "frequency"))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -361,9 +366,9 @@ def test_unknown_mode():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_nothing_to_set(mode):
-    x, w = data(4)
+    x, _ = data(4)
     with pytest.raises(ValueError, match="no batch went through"):
-        population_statistics(nn.Linear(4, 2).double(), [(x, w)], mode)
+        population_statistics(nn.Linear(4, 2).double(), [(x, None)], mode)
 
 
 def test_single_precision_with_a_large_mean():
@@ -371,7 +376,8 @@ def test_single_precision_with_a_large_mean():
     x, w = data(3)
     x = (x + 1e4).float()
     population_statistics(layer, cut(x, w.float(), [5, 5, 5, 9]), "pooled")
-    assert_close(layer.running_var.double(), weighted_moments(x.double(), w)[1], rtol=1e-6, atol=0)
+    _, exact = weighted_moments(x.double(), w, "reliability")
+    assert_close(layer.running_var.double(), exact, rtol=1e-6, atol=0)
 
 
 def test_an_empty_batch_changes_nothing_in_the_pool():
@@ -399,5 +405,193 @@ def test_weights_at_the_ends_of_the_single_precision_range(mode, factor):
 @pytest.mark.parametrize("factor", [1e-200, 1e200])
 def test_weights_that_cant_be_pooled(factor):
     x, w = data(3)
-    with pytest.raises(ValueError, match=r"too far from 1.*rescale"):
+    with pytest.raises(ValueError, match=r"too far from 1.*divide"):
         population_statistics(WeightedBatchNorm1d(3), [(x, factor * w)], "pooled")
+
+
+# What of a batch is input, and what is weight -------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_batches_are_not_taken_apart_by_guess(mode):
+    x, w = data(4)
+    for batch in ((x, w), [x, w], {"x": x}):
+        model, _ = network()
+        with pytest.raises(ValueError, match=rf"a batch is a {type(batch).__name__}: .*unpack="):
+            set_statistics(model, [batch], mode)
+    (model, layers), (twin, others) = network(), network()
+    set_statistics(model, [x], mode)
+    population_statistics(twin, [(x, None)], mode)
+    assert_close(statistics(layers), statistics(others))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_labels_are_not_weights(mode):
+    x, _ = data(4)
+    with pytest.raises(ValueError, match=r"int64, as labels are.*per_sample"):
+        population_statistics(network()[0], [(x, torch.arange(N) % 2)], mode)
+
+
+class TwoInputs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = WeightedBatchNorm1d(3).double()
+
+    def forward(self, x, y=None, *, scale=1.0):
+        return self.norm(scale * x + y)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "unpack",
+    [
+        lambda batch: ((batch["x"], batch["y"]), batch["w"]),
+        lambda batch: ({"x": batch["x"], "y": batch["y"], "scale": 1.0}, batch["w"]),
+    ],
+    ids=["arguments", "keywords"],
+)
+def test_models_with_several_inputs_and_batches_of_any_kind(mode, unpack):
+    x, w = data(3)
+    batches = [
+        {"x": 0.5 * x, "y": 0.5 * x, "w": w, "id": 7} for x, w in cut(x, w, [12, 12])
+    ]  # fmt: skip
+    model, plain = TwoInputs(), WeightedBatchNorm1d(3).double()
+    set_statistics(model, batches, mode, unpack)
+    population_statistics(plain, cut(x, w, [12, 12]), mode)
+    assert_close(statistics([model.norm]), statistics([plain]))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_loader_of_images_and_labels(mode):
+    x, _ = data(4)
+    labels = torch.arange(N) % 3 // 2
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, labels), batch_size=8)
+    class_weight = inverse_frequency(class_counts(labels))
+    (model, layers), (twin, others) = network(), network()
+    set_statistics(
+        model, loader, mode, lambda batch: (batch[0], per_sample(class_weight, batch[1]))
+    )
+    population_statistics(twin, cut(x, per_sample(class_weight, labels), [8] * 3), mode)
+    assert_close(statistics(layers), statistics(others))
+
+
+# Passes that stop ----------------------------------------------------------------------------
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x
+
+
+def test_pooled_passes_stop_at_their_layer():
+    torch.manual_seed(0)
+    counters = [Counting() for _ in range(4)]
+    layers = [WeightedBatchNorm1d(4) for _ in range(3)]
+    model = nn.Sequential(
+        counters[0], layers[0], counters[1], layers[1], counters[2], layers[2], counters[3]
+    ).double()  # fmt: skip
+    shown = []
+    batches = cut(*data(4), [8, 8, 8])
+    population_statistics(
+        model, batches, "pooled", progress=lambda it: [i for i in it if not shown.append(i)]
+    )
+    assert shown == [0, 1, 2]
+    # Three batches, the first pass to the end, the next two to the second and third layer.
+    assert [counter.calls for counter in counters] == [9, 9, 6, 3]
+    shown.clear()
+    population_statistics(
+        model, batches, "batch_average", progress=lambda it: [i for i in it if not shown.append(i)]
+    )
+    assert len(shown) == 3
+
+
+class Views(nn.Module):
+    """Calls its layers in turn, as often as the batch has views of two columns."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = WeightedBatchNorm1d(2), WeightedBatchNorm1d(2)
+        self.after = Counting()
+
+    def forward(self, x):
+        return [self.after(self.second(self.first(v).tanh())) for v in x.split(2, 1)]
+
+
+@pytest.mark.parametrize(("widths", "calls"), [((4, 4), 6), ((4, 2), 6), ((2, 4, 2), 8)])
+def test_a_layer_that_batches_call_several_times(widths, calls):
+    model = Views().double()
+    x = data(6)[0][: 8 * len(widths)]
+    batches = [b[:, :width] for b, width in zip(x.split(8), widths, strict=True)]
+    set_statistics(model, batches, "pooled")
+    views = torch.cat([v for b in batches for v in b.split(2, 1)])
+    model.eval()
+    hidden = model.first(views).tanh()
+    assert_close(
+        statistics([model.first, model.second]),
+        [
+            weighted_moments(views, None, "reliability"),
+            weighted_moments(hidden, None, "reliability"),
+        ],
+    )
+    same = len(set(widths)) == 1
+    assert model.after.calls == (calls if same else 2 * sum(w // 2 for w in widths))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_masked_values_may_be_anything(mode):
+    x, w = data(3)
+    w[::3] = 0
+    spoiled, results = x.clone(), []
+    spoiled[::3] = float("nan")
+    for values in (x, spoiled):
+        layer = WeightedBatchNorm1d(3).double()
+        population_statistics(layer, cut(values, w, [12, 12]), mode)
+        results.append(statistics([layer]))
+    assert_close(*results)
+
+
+def test_weights_for_plain_layers_are_noticed():
+    x, w = data(4)
+    with pytest.warns(UserWarning, match="no weighted layer"):
+        population_statistics(nn.BatchNorm1d(4).double(), [(x, w)], "batch_average")
+
+
+# Several processes ---------------------------------------------------------------------------
+
+
+def in_a_process(rank, folder, mode):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2,
+        timeout=timedelta(seconds=60),
+    )  # fmt: skip
+    model, layers = network()
+    for layer in layers:
+        layer.process_group = "world"
+    x, w = data(4)
+    w[:3] = 0  # all that the first process has of the first batch
+    parts = [(0, 3, 10), (10, 17, 24)]  # of two batches, each cut in two
+    batches = [(x[a:b], w[a:b]) for a, b in ((p[rank], p[rank + 1]) for p in parts)]
+    population_statistics(model, batches, mode)
+    torch.save(statistics(layers), f"{folder}/{rank}")
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_processes_that_share_the_batches(mode, tmp_path):
+    context = torch.multiprocessing.get_context("fork")
+    processes = [context.Process(target=in_a_process, args=(r, tmp_path, mode)) for r in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+    model, layers = network()
+    x, w = data(4)
+    w[:3] = 0
+    population_statistics(model, cut(x, w, [10, 14]), mode)
+    for rank in range(2):
+        assert_close(torch.load(tmp_path / str(rank)), statistics(layers))

@@ -1,5 +1,6 @@
 """Oracles (mpmath, fractions, scikit-learn's formula) and invariants for wbn.weights."""
 
+import math
 from fractions import Fraction
 from typing import get_args
 
@@ -10,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wbn import arrays
 from wbn.weights import (
     SCHEMES,
     Scale,
@@ -18,6 +20,7 @@ from wbn.weights import (
     effective_class_sizes,
     effective_sample_size,
     inverse_frequency,
+    logit_adjustment,
     per_sample,
     rescale,
     uniform,
@@ -274,7 +277,7 @@ def test_bad_beta(beta):
     ("labels", "message"),
     [
         ([0, 2, 1], "below the number of classes, 2, got 2$"),
-        ([0, -1, -100], "at least 0 .* got -100, -1$"),
+        ([0, -1, -100, -7], "at least 0 .* got -7, -1$"),
         (list(range(9)), "got 2, 3, 4, 5, 6, ...$"),
         ([0.0, 1.0], "integer type, got torch.float64: convert them"),
         (np.array([1j]), "integer type, got torch.complex128"),
@@ -332,3 +335,137 @@ def test_weights_at_the_ends_of_the_float_range_are_not_rescaled(factor):
     """Their factor would be infinite or zero."""
     with pytest.raises(ValueError, match="divide them by the largest"):
         rescale([factor, 1.5 * factor], [60, 20], "mean_one")
+
+
+# Ignored, soft and multi-hot labels ------------------------------------------------------
+
+
+@pytest.mark.parametrize("ignore_index", [-100, 255])
+def test_ignored_labels_do_not_count_and_have_no_weight(ignore_index):
+    labels = torch.tensor([[0, 1, ignore_index], [2, ignore_index, 0]])
+    kept = labels[labels != ignore_index]
+    options = {} if ignore_index == -100 else {"ignore_index": ignore_index}
+    assert class_counts(labels, **options).tolist() == [2, 1, 1]
+    assert_close(class_counts(labels, 3, **options), class_counts(kept, 3))
+    w = per_sample([1.0, 2.0, 5.0], labels, **options)
+    assert w.tolist() == [[1, 2, 0], [5, 0, 1]]
+
+
+def test_a_class_can_be_ignored():
+    assert class_counts([0, 1, 1, 2], ignore_index=1).tolist() == [1, 0, 1]
+    assert per_sample([1.0, 2.0], [0, 1], ignore_index=1).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("positions", [(), (3,), (3, 2)])
+def test_soft_labels_have_the_expected_weight(positions):
+    torch.manual_seed(0)
+    soft = torch.rand(4, 5, *positions).softmax(1)
+    w = torch.tensor([1.0, 2.0, 0.0, 5.0, 7.0], dtype=torch.float64)
+    expected = np.einsum("nk...,k->n...", soft.double().numpy(), w.numpy())
+    assert_close(per_sample(w, soft), torch.tensor(expected))
+
+
+def test_soft_labels_that_are_hard_are_indices():
+    labels, w = torch.tensor([0, 2, 1, 2]), [1.0, 2.0, 5.0]
+    one_hot = torch.nn.functional.one_hot(labels, 3).float()
+    assert_close(per_sample(w, one_hot), per_sample(w, labels))
+    mixed, w_mixed = (0.25 * t + 0.75 * t.flip(0) for t in (one_hot, per_sample(w, labels)))
+    assert_close(per_sample(w, mixed), w_mixed)
+
+
+@pytest.mark.parametrize(
+    "soft", [[[1.0, 1.0, 0.0]], [[0.0, 0.0, 0.0]], [[1.5, -0.5, 0.0]], [[math.nan, 0.5, 0.5]]]
+)
+def test_multi_hot_and_other_soft_labels_are_refused(soft):
+    with pytest.raises(ValueError, match=r"sum to 1 over the classes, got \[.*weighted_mean"):
+        per_sample([1.0, 2.0, 3.0], soft)
+    with pytest.raises(ValueError, match=r"integer type.*\(N, K\)"):
+        per_sample([1.0, 2.0], soft)
+
+
+HOT = {
+    "one-hot": ([[1, 0, 0], [0, 0, 1]], 3),
+    "multi-hot": ([[1, 0, 1], [0, 0, 0]], 3),
+    "one-hot of two classes": ([[1, 0], [0, 1], [0, 1]], 2),
+    "booleans": ([[True, False, True]], 3),
+}
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_hot_labels_are_not_taken_for_indices(name):
+    labels, classes = HOT[name]
+    message = r"labels of shape .* look one-hot or multi-hot"
+    with pytest.raises(ValueError, match=message):
+        class_counts(labels, num_classes=classes)
+    with pytest.raises(ValueError, match=message):
+        per_sample([1.0] * classes, labels)
+    if "one-hot" in name:
+        with pytest.raises(ValueError, match=message):
+            class_counts(labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([[0, 1, 1], [0, 0, 0]], 2),  # sequences
+        ([[0, 1], [1, 1]], 2),
+        ([[0, 1, 2], [0, 0, 0]], 3),
+        ([[1], [0]], 2),  # a column
+        ([[[0, 1], [1, 0]]], 2),  # an image
+        ([1, 0, 0], 3),
+        (np.zeros((0, 3), dtype=int), 3),
+    ],
+)
+def test_indices_of_two_classes_are_indices(labels, classes):
+    labels = np.asarray(labels)
+    expected = [(labels == k).sum() for k in range(classes)]
+    assert class_counts(labels, num_classes=classes).tolist() == expected
+    assert per_sample(range(classes), labels).tolist() == labels.tolist()
+
+
+# Logit adjustment --------------------------------------------------------------------------
+
+
+def test_logit_adjustment_is_the_log_of_the_prior():
+    counts = [5923, 45, 300]
+    prior = np.array(counts) / sum(counts)
+    assert_close(logit_adjustment(counts), torch.tensor(np.log(prior)))
+    assert_close(logit_adjustment(counts, 0.3), torch.tensor(0.3 * np.log(prior)))
+    assert (logit_adjustment(counts, 0) == 0).all()
+    for tau in (math.nan, math.inf):
+        with pytest.raises(ValueError, match=f"tau must be finite, got {tau}"):
+            logit_adjustment(counts, tau)
+
+
+def test_logit_adjustment_makes_the_bayes_rule_balanced():
+    """Of logits that are log p(k | x), it leaves log p(x | k) up to a constant."""
+    generator = np.random.default_rng(0)
+    likelihood, counts = generator.dirichlet(np.ones(4), size=3), np.array([70, 20, 10])
+    joint = counts[:, None] / 100 * likelihood  # p(k, x) of four values x
+    posterior = torch.tensor((joint / joint.sum(0)).T)
+    adjusted = posterior.log() - logit_adjustment(counts)
+    assert_close(adjusted.softmax(1), torch.tensor((likelihood / likelihood.sum(0)).T))
+
+
+# Devices without double precision ----------------------------------------------------------
+
+
+def test_single_precision_where_there_is_no_double(monkeypatch):
+    assert arrays.precise(torch.ones(2), torch.device("cpu")).dtype == torch.float64
+    monkeypatch.setattr(arrays, "WITHOUT_DOUBLE", {"meta"})
+    labels, w = torch.zeros(4, dtype=torch.long, device="meta"), torch.ones(3, device="meta")
+    soft = torch.zeros(4, 3, device="meta")
+    for result in (per_sample([1.0, 2.0, 3.0], labels), per_sample(w, labels), per_sample(w, soft)):
+        assert result.device.type == "meta"
+        assert result.dtype == torch.float32
+    monkeypatch.setattr(arrays, "WITHOUT_DOUBLE", {"cpu"})
+    counts, w = class_counts([0, 0, 1]), torch.tensor([1.0, 3.0])
+    results = [
+        counts,
+        inverse_frequency(counts),
+        class_balanced(counts, 0.9),
+        rescale(w, counts, "mean_one"),
+        effective_sample_size(w),
+        logit_adjustment(counts),
+    ]
+    assert {result.dtype for result in results} == {torch.float32}

@@ -1,7 +1,7 @@
 """Every public name of the method, as `wbn.<name>`."""
 
 from wbn.context import current_sample_weight, sample_weights
-from wbn.conversion import convert, revert
+from wbn.conversion import convert, register, revert
 from wbn.functional import weighted_batch_norm, weighted_moments
 from wbn.layers import (
     WeightedBatchNorm,
@@ -9,7 +9,7 @@ from wbn.layers import (
     WeightedBatchNorm2d,
     WeightedBatchNorm3d,
 )
-from wbn.loss import WeightedCrossEntropyLoss, weighted_cross_entropy
+from wbn.loss import WeightedCrossEntropyLoss, weighted_cross_entropy, weighted_mean
 from wbn.population import population_statistics
 from wbn.weights import (
     class_balanced,
@@ -17,6 +17,7 @@ from wbn.weights import (
     effective_class_sizes,
     effective_sample_size,
     inverse_frequency,
+    logit_adjustment,
     per_sample,
     rescale,
     uniform,
@@ -35,13 +36,16 @@ __all__ = [
     "effective_class_sizes",
     "effective_sample_size",
     "inverse_frequency",
+    "logit_adjustment",
     "per_sample",
     "population_statistics",
+    "register",
     "rescale",
     "revert",
     "sample_weights",
     "uniform",
     "weighted_batch_norm",
     "weighted_cross_entropy",
+    "weighted_mean",
     "weighted_moments",
 ]

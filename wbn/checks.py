@@ -1,10 +1,13 @@
 """What batch normalization with weights asks of its input, and what it says when refused."""
 
 import math
+import sys
+import warnings
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
+from torch._subclasses import FakeTensor
 
 from wbn.core import reduced
 from wbn.divisors import Divisors, Value
@@ -34,7 +37,22 @@ def check_count(x: Tensor) -> None:
     if count < 2:
         raise ValueError(
             f"batch statistics need at least two values per channel, but the input of shape "
-            f"{tuple(x.shape)} has {count}: use larger batches, or eval mode"
+            f"{tuple(x.shape)} has {count}: use larger batches (drop_last=True for the last one "
+            "of a DataLoader), or eval mode"
+        )
+
+
+def warn_if_called_by(function: str, message: str) -> None:
+    """Warn where the caller of this was called by a function of this name."""
+    if sys._getframe(2).f_code.co_name == function:
+        warnings.warn(f"{function} {message}", stacklevel=4)
+
+
+def check_alone(group: object | None, what: str) -> None:
+    """Refuse what works in one process only."""
+    if group is not None:
+        raise ValueError(
+            f"{what} don't work where processes share a batch: leave process_group out for them"
         )
 
 
@@ -62,6 +80,12 @@ def broadcast_weight(x: Tensor, sample_weight: Tensor) -> Tensor:
         raise ValueError("sample_weight requires a gradient, but weights are constants: detach it")
     if sample_weight.is_complex():
         raise ValueError(f"sample_weight is {sample_weight.dtype}; weights are real: use its .real")
+    if not sample_weight.is_floating_point() and sample_weight.dtype != torch.bool:
+        raise ValueError(
+            f"sample_weight is {sample_weight.dtype}, as labels are; weights are floating point or "
+            "a boolean mask: look those of labels up with wbn.per_sample, and use .float() for "
+            "weights that are whole numbers"
+        )
     batch, _, *positions = x.shape
     if sample_weight.shape == (batch,):
         shape = (batch, 1, *(1 for _ in positions))
@@ -72,7 +96,8 @@ def broadcast_weight(x: Tensor, sample_weight: Tensor) -> Tensor:
         raise ValueError(
             f"sample_weight (an argument, or from the surrounding sample_weights) has shape "
             f"{tuple(sample_weight.shape)}, but the input of shape {tuple(x.shape)} needs "
-            f"{(batch,)}{each}"
+            f"{(batch,)}{each}: for layers and losses at other resolutions, or of other batches, "
+            "give sample_weights a resize"
         )
     if sample_weight.device != x.device:
         raise ValueError(
@@ -86,6 +111,8 @@ def broadcast_weight(x: Tensor, sample_weight: Tensor) -> Tensor:
 def values_checkable(tensor: Tensor) -> bool:
     """Whether values can be read without a graph break, a synchronization or a vmap error."""
     if torch.compiler.is_compiling() or tensor.device.type != "cpu":
+        return False
+    if isinstance(tensor, FakeTensor):
         return False
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         if torch._C._functorch.is_batchedtensor(tensor):
@@ -131,8 +158,8 @@ def check_poolable(total: float) -> None:
     """Refuse a total weight whose square leaves the float range."""
     if total != 0 and not 1e-150 < total < 1e150:
         raise ValueError(
-            f"sample_weight sums to {total:g}, too far from 1 to be pooled over batches: bring "
-            "the weights to another scale with wbn.rescale (for example 'mean_one')"
+            f"sample_weight sums to {total:g}, too far from 1 to be pooled over batches: divide "
+            "all weights by the largest"
         )
 
 
@@ -150,10 +177,10 @@ def check_enough(total: float, concentration: float, correction: str, precision:
         )
     if not heavy_enough(total, correction):
         raise ValueError(
-            f"the weights sum to {total:g}, but correction='frequency' counts them as copies "
-            "and divides by their sum minus 1, so they must sum to at least 2: bring them to a "
-            "larger scale with wbn.rescale (for example 'mean_one'), or use "
-            "correction='reliability', which does not depend on the scale"
+            f"the weights of this batch sum to {total:g}, but correction='frequency' counts them "
+            "as copies and divides by their sum minus 1, so they must sum to at least 2: use "
+            "larger batches or larger weights, or correction='none' or 'reliability', which do "
+            "not depend on the scale of the weights"
         )
 
 

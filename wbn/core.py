@@ -5,6 +5,7 @@ and check nothing. The layers call them on (N, C, *), the experiments on (S, N, 
 leading dimension of replicas.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -88,7 +89,7 @@ class Sums(NamedTuple):
     total: Tensor  # Z
     mean: Tensor  # m
     scatter: Tensor  # sum(w (x - m)^2)
-    squares: Tensor  # sum(w^2)
+    pairs: Tensor  # sum of w_i w_j over i != j, which is Z^2 - sum(w^2)
 
 
 def merge(a: Sums, b: Sums) -> Sums:
@@ -98,25 +99,25 @@ def merge(a: Sums, b: Sums) -> Sums:
         Z = Z_a + Z_b, \qquad m = m_a + \frac{Z_b}{Z} (m_b - m_a), \qquad
         S = S_a + S_b + \frac{Z_a Z_b}{Z} (m_b - m_a)^2
 
-    with :math:`S` the scatter; the squares of the weights add up. It needs no second pass over
-    the data, and loses no digits where means are large. A batch without weight, which has no
-    mean, changes nothing.
+    with :math:`S` the scatter; of pairs there are :math:`2 Z_a Z_b` more. It needs no second
+    pass over the data, and loses no digits where means are large. A batch without weight, which
+    has no mean, changes nothing.
 
     Examples
     --------
     >>> import torch
     >>> from wbn.core import Sums, merge
     >>> a = Sums(*torch.tensor([2.0, 0.50, 0.50, 2.0]))  # 0 and 1
-    >>> b = Sums(*torch.tensor([4.0, 2.75, 0.75, 10.0]))  # 2 and, three times, 3
+    >>> b = Sums(*torch.tensor([4.0, 2.75, 0.75, 6.0]))  # 2 and, three times, 3
     >>> [s.item() for s in merge(a, b)]
-    [6.0, 2.0, 8.0, 12.0]
+    [6.0, 2.0, 8.0, 24.0]
     """
     total, shift = a.total + b.total, b.mean - a.mean
     merged = Sums(
         total,
         a.mean + shift * b.total / total,
         a.scatter + b.scatter + shift.square() * a.total * b.total / total,
-        a.squares + b.squares,
+        a.pairs + b.pairs + 2 * a.total * b.total,
     )
     return Sums(*(
         torch.where(b.total == 0, of_a, torch.where(a.total == 0, of_b, both))
@@ -172,6 +173,7 @@ def normalize_backward(
     weight: Tensor | None,
     eps: float,
     dims: tuple[int, ...],
+    across: Callable[[Tensor, Tensor], tuple[Tensor, ...]] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Gradients for x, :math:`\gamma` and :math:`b` of `normalize` after `moments`.
 
@@ -191,6 +193,8 @@ def normalize_backward(
         The moments of the forward pass.
     w, weight, eps, dims
         As in the forward pass.
+    across
+        Where x is a part of what the moments are of: from its two sums to those of the whole.
 
     Returns
     -------
@@ -210,8 +214,9 @@ def normalize_backward(
     scale = inverse_std if weight is None else inverse_std * weight
     grad_bias = grad.sum(dims, keepdim=True)
     grad_weight = (grad * m.centered).sum(dims, keepdim=True) * inverse_std
-    slope = -scale * inverse_std * grad_weight / m.denominator
-    grad_x = (m.centered * slope).sub_(scale * grad_bias / m.total)
+    sums = (grad_bias, grad_weight) if across is None else across(grad_bias, grad_weight)
+    slope = -scale * inverse_std * sums[1] / m.denominator
+    grad_x = (m.centered * slope).sub_(scale * sums[0] / m.total)
     if w is not None:
         grad_x.mul_(w)
     add_product = Tensor.addcmul_ if plain_eager() else torch.addcmul

@@ -64,8 +64,13 @@ def pair_divisors(w: Tensor, copies: int, scale: Tensor, correction: str) -> Div
     each = w.sum()
     pairs = w[1:].dot(w.cumsum(0)[:-1])
     total, unbiased = each * copies, each * (copies - 1) + 2 * pairs / each
+    return corrected(total, unbiased, scale, correction)
+
+
+def corrected(total: Tensor, unbiased: Tensor, scale: Tensor, correction: str) -> Divisors:
+    """All divisors from two of them, for weights that were divided by a scale."""
     if correction == "frequency":
-        divisor = total - scale.reciprocal().to(w.dtype)
+        divisor = total - scale.reciprocal().to(total.dtype)
     else:  # a copy, because torch.compile wants the arguments of a Function to be different
         divisor = (unbiased if correction == "reliability" else total).clone()
     return Divisors(total, 1 - unbiased / total, unbiased, divisor)

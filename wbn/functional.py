@@ -1,163 +1,14 @@
 r"""Weighted batch normalization of inputs of shape (N, C, \*positions), as functions."""
 
-from typing import NamedTuple
-
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wbn.checks import (
-    Correction,
-    broadcast_weight,
-    check_channels,
-    check_correction,
-    check_count,
-    check_input,
-    check_weights,
-)
-from wbn.core import Moments, divided, normalize, normalize_backward, plain_eager, reduced
-from wbn.divisors import Divisors, divisors, pair_divisors, scaled
-
-
-class _Normalize(torch.autograd.Function):
-    """`normalize` after `moments`, with `normalize_backward` as its gradient.
-
-    Where the gradient is to be differentiated again, the backward pass computes the moments
-    anew, so that autograd sees how they depend on x; otherwise it uses the saved ones.
-    """
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, weight, bias, w, eps, mean, var, centered, *sums):
-        weight, bias = _per_channel(weight, mean), _per_channel(bias, mean)
-        return normalize(centered, var, weight, bias, eps).to(x.dtype)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        x, weight, _, w, ctx.eps, mean, var, _, *sums = inputs
-        ctx.save_for_backward(x, weight, w, mean, var, *sums)
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, weight, w, mean, var, *sums = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            m = divided(x.to(mean.dtype), w, reduced(x), Divisors(*sums), refine=True)
-        else:
-            m = Moments(mean, var, x - mean, *sums)
-        grad_x, *others = normalize_backward(
-            grad.to(mean.dtype), m, w, _per_channel(weight, mean), ctx.eps, reduced(x)
-        )
-        parameters = zip(others, ctx.needs_input_grad[1:3], strict=True)
-        # No gradient for w, eps and the seven moments: the one of x, in closed form, already
-        # holds what goes through the moments.
-        return grad_x, *(g.flatten() if needed else None for g, needed in parameters), *(None,) * 9
-
-
-class _EagerNormalize(_Normalize):
-    """The same for use outside torch.func, without the overhead of supporting it."""
-
-    setup_context = staticmethod(torch.autograd.Function.setup_context)
-
-    @staticmethod
-    def forward(ctx, *inputs):
-        _Normalize.setup_context(ctx, inputs, None)
-        return _Normalize.forward(*inputs)
-
-
-def _per_channel(parameter: Tensor | None, like: Tensor) -> Tensor | None:
-    return None if parameter is None else parameter.view(like.shape)
-
-
-def normalize_batch(
-    x: Tensor,
-    sample_weight: Tensor | None,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
-    correction: Correction,
-) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Output :math:`\gamma (x - m) / \sqrt{v + \varepsilon} + b`, and what to store.
-
-    The output comes with the mean and the variance for the running statistics.
-    """
-    with torch.no_grad():
-        m, stored, w, _ = checked_moments(x, sample_weight, correction)
-    function = _EagerNormalize if plain_eager() else _Normalize
-    y = function.apply(x, weight, bias, w, eps, *m)
-    return y, m.mean.flatten(), stored.flatten()
-
-
-class Checked(NamedTuple):
-    """What `checked_moments` returns."""
-
-    moments: Moments  # in at least single precision, on the scale of w
-    stored: Tensor  # the variance for inference
-    w: Tensor | None  # weights that broadcast against x, `scaled`
-    scale: Tensor | float  # what they were divided by
-
-
-def checked_moments(x: Tensor, sample_weight: Tensor | None, correction: Correction) -> Checked:
-    """Moments of a batch that is not to be refused.
-
-    Where the values of the weights can't be read, and should be refused, the variance for
-    inference is NaN.
-    """
-    check_correction(correction)
-    check_count(x)
-    dims = reduced(x)
-    precise = x.to(torch.promote_types(x.dtype, torch.float32))
-    if sample_weight is None:
-        by = divisors(precise, None, dims, correction)
-        m = divided(precise, None, dims, by, refine=True)
-        return Checked(m, stored_variance(m, correction), None, 1.0)
-    given = broadcast_weight(x, sample_weight)
-    w, scale = scaled(given, precise.dtype)
-    copies = x.numel() // x.shape[1] // w.numel()
-    by = pair_divisors(w, copies, scale, correction)
-    usable = check_weights(given.amin(), scale, by, correction)
-    m = divided(precise, w, dims, by, refine=True)
-    stored = stored_variance(m, correction)
-    return Checked(m, stored if usable is True else stored.where(usable, torch.nan), w, scale)
-
-
-def stored_variance(m: Moments, correction: Correction) -> Tensor:
-    r"""The variance for inference: v, or for "none" the reliability-corrected one.
-
-    Torch, likewise, normalizes with the biased variance and stores the unbiased one.
-    """
-    if correction != "none":
-        return m.var
-    return m.var * m.total / m.unbiased
-
-
-@torch.no_grad()
-def update_running(
-    running_mean: Tensor,
-    running_var: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    momentum: float | Tensor | None,
-    num_batches_tracked: Tensor | None = None,
-) -> None:
-    r"""Update :math:`m \leftarrow (1 - \alpha) m + \alpha m_r`, and :math:`v` alike, in place.
-
-    With a momentum :math:`\alpha` of None it is one over the number of batches, which makes
-    the cumulative average. A batch whose moments are not finite, or whose variance is negative
-    (and its root NaN), changes nothing and is not counted, and finding that out needs no
-    synchronization.
-    """
-    finite = (mean + var.sqrt()).isfinite().all()
-    if num_batches_tracked is not None:
-        num_batches_tracked.add_(finite)
-    if momentum is None:
-        momentum = num_batches_tracked.clamp(min=1).to(running_mean.dtype).reciprocal()
-    for running, batch in ((running_mean, mean), (running_var, var)):
-        running.lerp_(torch.where(finite, batch.to(running.dtype), running), momentum)
+from wbn.checks import Correction, check_channels, check_input
+from wbn.normalization import checked_moments, normalize_batch, update_running
 
 
 def weighted_moments(
-    x: Tensor, sample_weight: Tensor | None = None, correction: Correction = "frequency"
+    x: Tensor, sample_weight: Tensor | None = None, correction: Correction = "none"
 ) -> tuple[Tensor, Tensor]:
     r"""Weighted mean and variance of each channel (Eqs. 11 and 12).
 
@@ -165,9 +16,10 @@ def weighted_moments(
         m = \frac{1}{Z} \sum_i w_i x_i, \qquad v = \frac{1}{D} \sum_i w_i (x_i - m)^2,
         \qquad Z = \sum_i w_i
 
-    with :math:`D = Z - 1` for the correction "frequency" (the paper's: weights count
-    copies), :math:`Z - \sum_i w_i^2 / Z` for "reliability" (weights are importances; their
-    scale does not matter) and :math:`Z` for "none". Sums run over samples and positions.
+    with :math:`D = Z` for the correction "none" (what torch normalizes with), :math:`Z - 1`
+    for "frequency" (the paper's: weights count copies) and :math:`Z - \sum_i w_i^2 / Z` for
+    "reliability" (weights are importances). Only "frequency" depends on the scale of the
+    weights. Sums run over samples and positions.
 
     Parameters
     ----------
@@ -175,10 +27,10 @@ def weighted_moments(
         Floating-point input of shape (N, C) or (N, C, \*positions).
     sample_weight
         Weights of shape (N,), where a sample's weight counts for each of its positions, or
-        (N, \*positions); constants, not negative. A zero masks the sample or position (its
-        values must be finite all the same). None means all 1.
+        (N, \*positions); constants, not negative. A zero masks the sample or position, even
+        where its values are NaN or infinite. None means all 1.
     correction
-        "frequency", "reliability" or "none".
+        "none", "frequency" or "reliability".
 
     Returns
     -------
@@ -192,7 +44,8 @@ def weighted_moments(
         positions with positive weight, negative or not finite weights, or a total weight
         below 2 with "frequency". The values of weights are checked in eager mode on the CPU,
         not under ``torch.compile`` or ``torch.vmap`` nor on other devices, where reading
-        them would break the graph or force a synchronization; shapes always are.
+        them would break the graph or force a synchronization: there, weights that should be
+        refused give the mean 0 and the variance 1. Shapes are checked always.
 
     Notes
     -----
@@ -204,7 +57,7 @@ def weighted_moments(
     >>> import torch
     >>> from wbn.functional import weighted_moments
     >>> x = torch.tensor([[0.0, 0.0], [1.0, 2.0]])
-    >>> weighted_moments(x, torch.tensor([1.0, 3.0]))
+    >>> weighted_moments(x, torch.tensor([1.0, 3.0]), correction="frequency")
     (tensor([0.7500, 1.5000]), tensor([0.2500, 1.0000]))
     """
     check_input(x)
@@ -222,7 +75,7 @@ def weighted_batch_norm(
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
-    correction: Correction = "frequency",
+    correction: Correction = "none",
 ) -> Tensor:
     r"""Batch normalization with weighted moments (Eqs. 7, 11 and 12).
 
@@ -241,11 +94,10 @@ def weighted_batch_norm(
     sample_weight
         Weights as in `weighted_moments`.
     running_mean, running_var
-        Statistics for inference, of shape (C,); updated in place in training, unless a
-        moment of the batch is not finite, or its weights should be refused and could not be
-        read. With the correction "none" the variance stored is
-        the reliability-corrected one, as torch stores the unbiased one; with the others it
-        is the one normalized with.
+        Statistics for inference, of shape (C,); updated in place in training, unless they
+        would not be finite, or the weights should be refused and could not be read. With the
+        correction "none" the variance stored is the reliability-corrected one, as torch stores
+        the unbiased one; with the others it is the one normalized with.
     weight, bias
         :math:`\gamma` and :math:`b`, of shape (C,).
     training
@@ -255,13 +107,15 @@ def weighted_batch_norm(
     eps
         :math:`\varepsilon`; 1e-8 in the paper, 1e-5 in torch.
     correction
-        "frequency", "reliability" or "none", as in `weighted_moments`.
+        "none", "frequency" or "reliability", as in `weighted_moments`.
 
     Returns
     -------
     Tensor
         Of the shape, type and memory format of x. A zero-weight sample gets an output, but
-        has no part in any other.
+        has no part in any other; for that, NaN, infinite and extremely large values are taken
+        for zeros, and have no gradient. Weights that should be refused, and could not be read,
+        give the output :math:`b` and no gradients. No samples give no output.
 
     Raises
     ------
@@ -274,7 +128,8 @@ def weighted_batch_norm(
     >>> import torch
     >>> from wbn.functional import weighted_batch_norm
     >>> x = torch.tensor([[0.0, 0.0], [1.0, 2.0]])
-    >>> weighted_batch_norm(x, torch.tensor([1.0, 3.0]), training=True, eps=0.0)
+    >>> w = torch.tensor([1.0, 3.0])
+    >>> weighted_batch_norm(x, w, training=True, eps=0.0, correction="frequency")
     tensor([[-1.5000, -1.5000],
             [ 0.5000,  0.5000]])
     """

@@ -1,16 +1,28 @@
 """Weighted batch normalization as layers."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.fx import Proxy
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from wbn.checks import Correction, check_correction, check_count, check_input
+from wbn.checks import (
+    Correction,
+    check_correction,
+    check_count,
+    check_input,
+    warn_if_called_by,
+)
 from wbn.context import current_sample_weight, sample_weights
 from wbn.core import plain_eager
-from wbn.functional import normalize_batch, update_running
+from wbn.distributed import ProcessGroup, sharing
+from wbn.normalization import normalize_batch, update_running
+from wbn.recall import Call, check_recalled, in_backward_pass
 
 __all__ = [
     "WeightedBatchNorm1d",
@@ -25,6 +37,9 @@ class WeightedBatchNorm(_BatchNorm):
     """What the layers have in common; use `WeightedBatchNorm1d` and its kin."""
 
     correction: Correction
+    process_group: ProcessGroup | None = None
+    path: str | None = None  # the layer's name in its model, for messages, where `convert` knows it
+    _calls: tuple[Call, ...] = ()  # the last two, from the first weights of a context on
 
     def __init__(
         self,
@@ -36,7 +51,8 @@ class WeightedBatchNorm(_BatchNorm):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         *,
-        correction: Correction = "frequency",
+        correction: Correction = "none",
+        process_group: ProcessGroup | None = None,
         **options: Any,
     ) -> None:
         check_correction(correction)
@@ -44,45 +60,103 @@ class WeightedBatchNorm(_BatchNorm):
             num_features, eps, momentum, affine, track_running_stats, device, dtype, **options
         )
         self.correction = correction
+        self.process_group = process_group
 
     def forward(self, input: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Normalize, in training with the weights given here or else the context's."""
-        self._check_input_dim(input)
-        check_input(input)
-        if input.shape[1] != self.num_features:
+        if isinstance(input, Proxy):  # torch.fx is to see the layer as a whole, like torch's own
+            tracer = input.tracer
+            arguments = (input,) if sample_weight is None else (input, sample_weight)
+            return tracer.create_proxy("call_module", tracer.path_of_module(self), arguments, {})
+        try:
+            return self._forward(input, sample_weight)
+        except ValueError as error:
+            name = f"({self.num_features})" if self.path is None else f" {self.path!r}"
+            raise ValueError(f"{type(self).__name__}{name}: {error}") from None
+
+    def _forward(self, x: Tensor, sample_weight: Tensor | None) -> Tensor:
+        self._check_input_dim(x)
+        check_input(x)
+        if x.shape[1] != self.num_features:
             raise ValueError(
-                f"the input of shape {tuple(input.shape)} has {input.shape[1]} channels "
+                f"the input of shape {tuple(x.shape)} has {x.shape[1]} channels "
                 f"(dimension 1), but the layer has {self.num_features}"
             )
-        if not self.training and self.running_mean is not None:
-            return super().forward(input)
-        if sample_weight is None:
-            sample_weight = current_sample_weight()
+        # Asked for in eval mode too, so that a context around it counts as used.
+        evaluating = not self.training and self.running_mean is not None
+        unneeded = evaluating or sample_weight is not None
+        shared = current_sample_weight(None if unneeded else (len(x), *x.shape[2:]))
+        if evaluating:
+            return _BatchNorm.forward(self, x)
+        if sample_weight is not None:
+            return self._normalize(x, sample_weight)[0]
+        if shared is None and self._calls and in_backward_pass():
+            y, mean, var = self._normalize(x, self._calls[-1].sample_weight)
+            check_recalled(x, mean, var, self._calls, self.correction)
+            return y
+        y, mean, var = self._normalize(x, shared)
+        if not torch.compiler.is_compiling() and (shared is not None or self._calls):
+            before = self._calls[-1:] if self.process_group is None else ()
+            self._calls = (*before, Call(shared, mean, var))
+        return y
+
+    def _normalize(self, x: Tensor, sample_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Output, and the mean and variance of the batch (or what torch keeps of them)."""
+        group = sharing(self.process_group) if self.training else None
+        plain = sample_weight is None and self.correction == "none" and group is None
         tracked = self.track_running_stats and self.running_mean is not None
-        if sample_weight is None and self.correction == "none" and plain_eager():
-            y, mean, var = self._forward_of_torch(input, tracked)
+        momentum = self.momentum
+        if plain and x.numel() > 0 and plain_eager() and not self._calls:
+            y, mean, var = self._forward_of_torch(x, tracked)
             momentum = 1.0
         else:
-            y, mean, var = normalize_batch(
-                input, sample_weight, self.weight, self.bias, self.eps, self.correction
-            )
-            momentum = self.momentum
+            options = self.weight, self.bias, self.eps, self.correction, group
+            y, mean, var = normalize_batch(x, sample_weight, *options)
         if tracked:
             running = self.running_mean, self.running_var
             update_running(*running, mean, var, momentum, self.num_batches_tracked)
-        return y
+        return y, mean, var
 
-    def _forward_of_torch(self, input: Tensor, tracked: bool) -> tuple[Tensor, Tensor, Tensor]:
+    def _forward_of_torch(self, x: Tensor, tracked: bool) -> tuple[Tensor, Tensor, Tensor]:
         """The output of nn.BatchNorm to the last bit, and its new running statistics."""
-        check_count(input)
+        check_count(x)
         mean = var = None
         momentum = self.momentum or 0.0
         if tracked:
             mean, var = self.running_mean.clone(), self.running_var.clone()
             if self.momentum is None:
                 momentum = 1 / (1 + self.num_batches_tracked.item())
-        y = F.batch_norm(input, mean, var, self.weight, self.bias, True, momentum, self.eps)
+        y = F.batch_norm(x, mean, var, self.weight, self.bias, True, momentum, self.eps)
         return y, mean, var
+
+    def _replicate_for_data_parallel(self) -> WeightedBatchNorm:
+        if current_sample_weight() is not None and self.training:
+            raise ValueError(
+                "DataParallel runs layers in threads, which don't see the weights of "
+                "sample_weights: use DistributedDataParallel, and process_group='world'"
+            )
+        return super()._replicate_for_data_parallel()
+
+    def named_children(self) -> Iterator[tuple[str, nn.Module]]:
+        # The one thing of a layer that those who replace it, torch, Lightning and timm, call.
+        warn_if_called_by(
+            "convert_sync_batchnorm",
+            "(sync_batchnorm=True in Lightning) replaces weighted layers by layers without "
+            "weights: use wbn.convert(model, process_group='world') instead",
+        )
+        return super().named_children()
+
+    def reset_running_stats(self) -> None:
+        warn_if_called_by(
+            "update_bn",
+            "calls the model without weights, and the statistics of weighted layers will be "
+            "those of unweighted data: use wbn.population_statistics(model, loader, "
+            "'batch_average', unpack=...) instead",
+        )
+        super().reset_running_stats()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_calls"}
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, correction={self.correction!r}"
@@ -100,7 +174,7 @@ class WeightedBatchNorm1d(WeightedBatchNorm, nn.BatchNorm1d):
     under these weights, or, called as ``layer(x)``, under those of the surrounding
     `sample_weights`, or else with all weights 1. In eval mode it is the plain affine map of
     the running statistics and ignores weights. Parameters, buffers and ``state_dict`` are
-    those of ``nn.BatchNorm1d``, and with ``correction="none"`` and no weights so is all else.
+    those of ``nn.BatchNorm1d``, and without weights and correction so is all else.
 
     Parameters
     ----------
@@ -109,17 +183,27 @@ class WeightedBatchNorm1d(WeightedBatchNorm, nn.BatchNorm1d):
         ``momentum=None`` makes the running statistics the cumulative average. A batch whose
         moments are not finite leaves them alone.
     correction
-        The denominator :math:`D` of the variance: "frequency" is :math:`Z - 1`, the paper's
-        (weights count copies; :math:`Z \ge 2`), "reliability" :math:`Z - \sum_i w_i^2 / Z`
-        (weights are importances; their scale does not matter) and "none" :math:`Z`. The
-        running variance stores what was normalized with, or for "none" the
-        reliability-corrected variance.
+        The denominator :math:`D` of the variance: "none" is :math:`Z`, as in torch,
+        "frequency" :math:`Z - 1`, the paper's (weights count copies; :math:`Z \ge 2`) and
+        "reliability" :math:`Z - \sum_i w_i^2 / Z` (weights are importances). The running
+        variance stores what was normalized with, or for "none" the reliability-corrected
+        variance, as torch stores the unbiased one.
+    process_group
+        Processes that share each mini-batch in training, as with ``DistributedDataParallel``:
+        a group of ``torch.distributed``, or ``"world"`` for all. The moments are then those of
+        the whole batch, at the cost of one collective in the forward pass and one in the
+        backward pass. All of them must take part, but sizes and weights may differ, and a
+        process may have no weight or no samples.
 
     Notes
     -----
-    Input that can't be normalized is a ValueError and changes nothing. The values of weights
-    are checked in eager mode on the CPU only, see `weighted_moments`; elsewhere, what would be
-    refused gives an output, but leaves the running statistics alone.
+    Input that can't be normalized is a ValueError and changes nothing; :mod:`wbn.normalization`
+    says what happens where the values of weights can't be read, and to values under a weight of
+    zero.
+
+    Activation checkpointing runs a layer again in the backward pass, maybe outside of
+    `sample_weights`. It then takes the weights of its last batch, and if its moments are not
+    those of that batch, it is an error that says what to do.
 
     References
     ----------
@@ -130,7 +214,7 @@ class WeightedBatchNorm1d(WeightedBatchNorm, nn.BatchNorm1d):
     --------
     >>> import torch
     >>> from wbn.layers import WeightedBatchNorm1d, sample_weights
-    >>> layer = WeightedBatchNorm1d(1, eps=1e-8)
+    >>> layer = WeightedBatchNorm1d(1, eps=1e-8, correction="frequency")
     >>> x, w = torch.tensor([[0.0], [1.0]]), torch.tensor([1.0, 3.0])
     >>> layer(x, w).flatten()
     tensor([-1.5000,  0.5000], grad_fn=<ViewBackward0>)

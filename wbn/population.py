@@ -1,7 +1,10 @@
 """The statistics used at inference, from a pass over the training set."""
 
+from __future__ import annotations
+
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -9,25 +12,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from wbn.checks import (
-    Correction,
-    broadcast_weight,
-    check_enough,
-    check_not_negative,
-    check_poolable,
-)
+from wbn.accumulation import Average, Pool
+from wbn.checks import Correction
 from wbn.context import current_sample_weight, sample_weights
-from wbn.core import Sums, merge, moments, reduced
-from wbn.divisors import denominator
-from wbn.functional import checked_moments
+from wbn.distributed import Group, sharing
 from wbn.layers import WeightedBatchNorm
 
 Mode = Literal["batch_average", "weight_average", "pooled"]
-Batches = Iterable[tuple[Tensor, Tensor | None]]
+Unpack = Callable[[Any], tuple[Any, Tensor | None]]
+Progress = Callable[[Iterable], Iterable]
+Run = Callable[[Any], None]  # one batch through the model
 
 
 @torch.no_grad()
-def population_statistics(model: nn.Module, batches: Batches, mode: Mode) -> None:
+def population_statistics(
+    model: nn.Module,
+    batches: Iterable,
+    mode: Mode,
+    unpack: Unpack | None = None,
+    progress: Progress = iter,
+) -> None:
     r"""Set the statistics for inference from a pass over training batches (after Eq. 10).
 
     .. math::
@@ -44,7 +48,7 @@ def population_statistics(model: nn.Module, batches: Batches, mode: Mode) -> Non
     with the statistics of the mini-batch, as in training, and one pass serves all layers. In
     ``"pooled"`` they normalize with their own pooled statistics, as in inference; so layers
     are done one after the other, in the order in which they are reached, with one pass over
-    the batches for each.
+    the batches for each, which goes no further into the model than to that layer.
 
     Parameters
     ----------
@@ -55,32 +59,44 @@ def population_statistics(model: nn.Module, batches: Batches, mode: Mode) -> Non
         Afterwards all training flags are what they were, and so is everything else but the
         running statistics and ``num_batches_tracked``, which becomes the number of batches.
     batches
-        Pairs of inputs, for ``model(inputs)``, and sample weights or None. ``"pooled"``
-        iterates over them several times.
+        Any iterable, such as a ``DataLoader``. ``"pooled"`` iterates over it several times.
     mode
         ``"batch_average"``, ``"weight_average"`` or ``"pooled"``.
+    unpack
+        A function of a batch that returns what the model is called with and the sample weights
+        or None, both on the model's device. For pairs of images and labels:
+        ``lambda batch: (batch[0], per_sample(class_weight, batch[1]))``. A tuple is passed as
+        the model's arguments, a dict as its keyword arguments, anything else as the only one.
+        Needed unless batches are tensors, which are inputs without weights.
+    progress
+        What to wrap the loop in, for example ``tqdm.tqdm``: over the batches of an average,
+        and over the layers in ``"pooled"``.
 
     Raises
     ------
     ValueError
-        For an unknown mode, nothing to do, weights that a layer refuses, statistics that are
-        not finite, or an iterator that can be used only once with ``"pooled"``. After any
-        error the statistics are what they were.
+        For an unknown mode, nothing to do, batches that need ``unpack``, weights that a layer
+        refuses, statistics that are not finite, or an iterator that can be used only once with
+        ``"pooled"``. After any error the statistics are what they were.
 
     Notes
     -----
     In ``"pooled"`` a layer that is called several times in a pass is pooled over its calls,
     and must not feed itself.
 
+    Layers with a process group get the statistics of the batches of all its processes. Each
+    process has batches, and for the averages equally many, as in training.
+
     Examples
     --------
     >>> import torch
     >>> from wbn.layers import WeightedBatchNorm1d
     >>> from wbn.population import population_statistics
-    >>> layer, x = WeightedBatchNorm1d(1), torch.tensor([[0.0], [1.0], [2.0], [3.0]])
+    >>> layer = WeightedBatchNorm1d(1, correction="frequency")
+    >>> x = torch.tensor([[0.0], [1.0], [2.0], [3.0]])
     >>> batches = [(x[:2], torch.tensor([1.0, 1.0])), (x[2:], torch.tensor([1.0, 3.0]))]
     >>> for mode in ("batch_average", "weight_average", "pooled"):
-    ...     population_statistics(layer, batches, mode)
+    ...     population_statistics(layer, batches, mode, unpack=lambda batch: batch)
     ...     print(mode, layer.running_mean.item(), layer.running_var.item())
     batch_average 1.625 0.375
     weight_average 2.0 0.3333333432674408
@@ -93,11 +109,15 @@ def population_statistics(model: nn.Module, batches: Batches, mode: Mode) -> Non
     layers = [
         m for m in model.modules() if isinstance(m, _BatchNorm) and m.running_mean is not None
     ]
+    run = partial(_run, model, unpack or _unpack)
     with _restoring(model, layers):
+        for module in model.modules():
+            module.training = mode != "pooled" and module in layers
         if mode == "pooled":
-            reached = _pool(model, batches, layers)
+            reached = _pool(run, batches, layers, progress)
         else:
-            reached = _average(model, batches, layers, by_weight=mode == "weight_average")
+            by_weight = mode == "weight_average"
+            reached = _average(run, progress(batches), layers, by_weight)
         if not reached:
             raise ValueError(
                 "no batch went through a batch norm layer with running statistics: check the "
@@ -105,120 +125,109 @@ def population_statistics(model: nn.Module, batches: Batches, mode: Mode) -> Non
             )
 
 
-def _average(model: nn.Module, batches: Batches, layers: list[_BatchNorm], by_weight: bool) -> bool:
-    for module in model.modules():
-        module.training = module in layers
-    gathered = _gather(model, batches, layers, partial(_Average, by_weight=by_weight))
+def _unpack(batch: Any) -> tuple[Tensor, None]:
+    if not isinstance(batch, Tensor):
+        raise ValueError(
+            f"a batch is a {type(batch).__name__}: say what of it is input and what is weight, for "
+            "example unpack=lambda batch: (batch[0], wbn.per_sample(class_weight, batch[1])), or "
+            "unpack=lambda batch: (batch[0], None) for no weights"
+        )
+    return batch, None
+
+
+def _run(model: nn.Module, unpack: Unpack, batch: Any) -> None:
+    inputs, sample_weight = unpack(batch)
+    with sample_weights(sample_weight):
+        if isinstance(inputs, dict):
+            model(**inputs)
+        else:
+            model(*(inputs if isinstance(inputs, tuple) else (inputs,)))
+
+
+def _average(run: Run, batches: Iterable, layers: list[_BatchNorm], by_weight: bool) -> bool:
+    gathered: dict[_BatchNorm, Average] = {}
+
+    def gather(layer: _BatchNorm, args: tuple, kwargs: dict) -> None:
+        x, sample_weight, correction, group = _arguments(layer, *args, **kwargs)
+        average = gathered.setdefault(layer, Average(correction, group, by_weight))
+        average.add(x, sample_weight)
+
+    with _hooked(layers, gather):
+        for batch in batches:
+            run(batch)
     for layer, statistics in gathered.items():
         _set(layer, *statistics.result())
     return bool(gathered)
 
 
-def _pool(model: nn.Module, batches: Batches, layers: list[_BatchNorm]) -> bool:
-    for module in model.modules():
-        module.training = False
-    waiting = list(layers)
-    while waiting:
-        gathered = _gather(model, batches, waiting, _Pool, first_only=True)
-        if not gathered:
+def _pool(run: Run, batches: Iterable, layers: list[_BatchNorm], progress: Progress) -> bool:
+    """One layer after the other, of which the first shows how often a batch calls each."""
+    calls: list[Counter[_BatchNorm]] = []
+    waiting = set(layers)
+    for _ in progress(range(len(layers))):
+        first = _pool_first(run, batches, waiting, calls)
+        if first is None:
             break
-        ((layer, statistics),) = gathered.items()
-        _set(layer, *statistics.result())
-        waiting.remove(layer)
+        waiting.remove(first)
     return len(waiting) < len(layers)
 
 
-class _Average:
-    """Averages of mini-batch statistics, each batch counted once or by its total weight."""
+def _pool_first(
+    run: Run, batches: Iterable, waiting: set[_BatchNorm], calls: list[Counter[_BatchNorm]]
+) -> _BatchNorm | None:
+    """Set the statistics of the first of the layers to be reached, and return it.
 
-    mean: Any  # the number 0 until the first batch is added, then a tensor
-    var: Any
-
-    def __init__(self, correction: Correction, by_weight: bool) -> None:
-        self.correction, self.by_weight = correction, by_weight
-        self.calls, self.total, self.mean, self.var = 0, 0.0, 0.0, 0.0
-
-    def add(self, x: Tensor, sample_weight: Tensor | None) -> None:
-        m, stored, _, scale = checked_moments(x, sample_weight, self.correction)
-        share = m.total.item() * float(scale) if self.by_weight else 1.0
-        self.calls += 1
-        self.total += share
-        self.mean += share * _exact(m.mean)
-        self.var += share * _exact(stored)
-
-    def result(self) -> tuple[Tensor, Tensor, int]:
-        return self.mean / self.total, self.var / self.total, self.calls
-
-
-class _Pool:
-    """Moments of all batches together."""
-
-    def __init__(self, correction: Correction) -> None:
-        self.correction, self.calls = correction, 0
-        self.sums = Sums(*torch.zeros(4, 1, dtype=torch.float64))
-
-    def add(self, x: Tensor, sample_weight: Tensor | None) -> None:
-        self.calls += 1
-        if x.numel() == 0:
-            return
-        precision = torch.float32 if x.device.type == "mps" else torch.float64
-        x = x.to(precision)
-        w = None if sample_weight is None else broadcast_weight(x, sample_weight)
-        m = moments(x, w, reduced(x), "none")
-        if w is not None:
-            check_not_negative(w.min().item(), m.total.item())
-            check_poolable(m.total.item())
-        parts = m.total, m.mean, m.total * m.var, m.total.square() * m.concentration
-        self.sums = merge(self.sums, Sums(*map(_exact, parts)))
-
-    def result(self) -> tuple[Tensor, Tensor, int]:
-        total, mean, scatter, squares = self.sums
-        concentration = squares / total.square()
-        precision = torch.finfo(torch.float32).eps
-        check_enough(total.item(), concentration.item(), self.correction, precision)
-        stored = "reliability" if self.correction == "none" else self.correction
-        return mean, scatter / denominator(total, concentration, stored), self.calls
-
-
-def _exact(statistic: Tensor) -> Tensor:
-    return statistic.flatten().cpu().double()
-
-
-def _gather(
-    model: nn.Module,
-    batches: Batches,
-    layers: list[_BatchNorm],
-    new: Callable[[Correction], _Average | _Pool],
-    first_only: bool = False,
-) -> dict[_BatchNorm, _Average | _Pool]:
-    """Statistics of what enters the layers, or of the first one to be reached, in one pass."""
-    gathered: dict[_BatchNorm, _Average | _Pool] = {}
+    Where `calls` has what earlier passes counted, and all batches call that layer equally often,
+    each batch is left after the last call.
+    """
+    counting, first, statistics = not calls, None, None
 
     def gather(layer: _BatchNorm, args: tuple, kwargs: dict) -> None:
-        if first_only and gathered and layer not in gathered:
-            return
-        x, sample_weight, correction = _arguments(layer, *args, **kwargs)
-        gathered.setdefault(layer, new(correction)).add(x, sample_weight)
+        nonlocal first, statistics
+        seen[layer] += 1
+        x, sample_weight, correction, group = _arguments(layer, *args, **kwargs)
+        if first is None:
+            first, statistics = layer, Pool(correction, group)
+        if layer is first:
+            statistics.add(x, sample_weight)
+            if not counting and {counted[layer] for counted in calls} == {seen[layer]}:
+                raise _Enough
 
-    hooks = [layer.register_forward_pre_hook(gather, with_kwargs=True) for layer in layers]
+    with _hooked(waiting, gather):
+        for batch in batches:
+            seen: Counter[_BatchNorm] = Counter()
+            with suppress(_Enough):
+                run(batch)
+            if counting:
+                calls.append(seen)
+    if first is not None:
+        _set(first, *statistics.result())
+    return first
+
+
+class _Enough(BaseException):
+    """Leaves the model where the rest of it is not needed; no model catches it."""
+
+
+@contextmanager
+def _hooked(layers: Iterable[_BatchNorm], hook: Callable) -> Iterator[None]:
+    """Call the hook before each call of a layer."""
+    hooks = [layer.register_forward_pre_hook(hook, with_kwargs=True) for layer in layers]
     try:
-        for inputs, sample_weight in batches:
-            with sample_weights(sample_weight):
-                model(inputs)
+        yield
     finally:
-        for hook in hooks:
-            hook.remove()
-    return gathered
+        for handle in hooks:
+            handle.remove()
 
 
 def _arguments(
     layer: _BatchNorm, input: Tensor, sample_weight: Tensor | None = None
-) -> tuple[Tensor, Tensor | None, Correction]:
+) -> tuple[Tensor, Tensor | None, Correction, Group | None]:
     if not isinstance(layer, WeightedBatchNorm):
-        return input, None, "none"
+        return input, None, "none", None
     if sample_weight is None:
-        sample_weight = current_sample_weight()
-    return input, sample_weight, layer.correction
+        sample_weight = current_sample_weight((len(input), *input.shape[2:]))
+    return input, sample_weight, layer.correction, sharing(layer.process_group)
 
 
 def _set(layer: _BatchNorm, mean: Tensor, var: Tensor, calls: int) -> None:

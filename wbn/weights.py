@@ -1,21 +1,38 @@
 """Class counts to weights: Eqs. 3, 4 and 13 of Yasuda and Ueno (2019).
 
-Every function takes lists, numpy arrays or tensors and returns a float64 tensor. The
-counts are those of the data set, not of a mini-batch.
+Every function takes lists, numpy arrays or tensors and returns a tensor: float64, or float32
+on devices that have no float64. The counts are those of the data set, not of a mini-batch.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
-import numpy as np
 import torch
 from torch import Tensor
 
-ArrayLike = Tensor | np.ndarray | Sequence
+from wbn.arrays import (
+    ArrayLike,
+    as_counts,
+    as_labels,
+    as_matching,
+    as_nonnegative,
+    as_tensor,
+    as_vector,
+    check_not_hot,
+    check_soft,
+    outside,
+    precise,
+)
+from wbn.checks import values_checkable
+
 Scale = Literal["raw", "paper", "mean_one", "classes"]
+IGNORED = -100  # torch's default ignore_index
 
 
-def class_counts(labels: ArrayLike, num_classes: int | None = None) -> Tensor:
+def class_counts(
+    labels: ArrayLike, num_classes: int | None = None, ignore_index: int = IGNORED
+) -> Tensor:
     r"""Class sizes :math:`N_k = \sum_\mu \delta(k, t_\mu)`, above Eq. 3.
 
     Parameters
@@ -25,11 +42,18 @@ def class_counts(labels: ArrayLike, num_classes: int | None = None) -> Tensor:
     num_classes
         K. By default the largest label plus one; give it when the last classes may be
         absent from ``labels``.
+    ignore_index
+        The label of samples and positions that are not counted.
 
     Returns
     -------
     Tensor
         Counts of shape (K,). A class without a label counts zero.
+
+    Raises
+    ------
+    ValueError
+        For labels that are not class indices, among them one-hot and multi-hot rows.
 
     Examples
     --------
@@ -37,14 +61,16 @@ def class_counts(labels: ArrayLike, num_classes: int | None = None) -> Tensor:
     >>> class_counts([0, 0, 1, 0], num_classes=3)
     tensor([3., 1., 0.], dtype=torch.float64)
     """
-    labels = _labels(labels).flatten()
+    labels = as_labels(labels)
+    check_not_hot(labels, num_classes)
+    labels = labels[labels != ignore_index]
     if num_classes is None:
         if len(labels) == 0:
             raise ValueError("no labels given: pass num_classes to count an empty set")
         num_classes = max(int(labels.max()) + 1, 1)
     if ((labels < 0) | (labels >= num_classes)).any():
-        raise ValueError(_outside(labels, num_classes))
-    return torch.bincount(labels, minlength=num_classes).double()
+        raise ValueError(outside(labels, num_classes))
+    return precise(torch.bincount(labels, minlength=num_classes))
 
 
 def uniform(counts: ArrayLike) -> Tensor:
@@ -66,7 +92,7 @@ def uniform(counts: ArrayLike) -> Tensor:
     >>> uniform([5923, 45])
     tensor([1., 1.], dtype=torch.float64)
     """
-    return torch.ones_like(_counts(counts))
+    return torch.ones_like(as_counts(counts))
 
 
 def inverse_frequency(counts: ArrayLike) -> Tensor:
@@ -91,7 +117,7 @@ def inverse_frequency(counts: ArrayLike) -> Tensor:
     >>> inverse_frequency([60, 20])
     tensor([1.3333, 4.0000], dtype=torch.float64)
     """
-    counts = _counts(counts)
+    counts = as_counts(counts)
     return counts.sum() / counts
 
 
@@ -121,12 +147,12 @@ def class_balanced(counts: ArrayLike, beta: float) -> Tensor:
     >>> class_balanced([1, 2, 3], beta=0.5)
     tensor([1.0000, 0.6667, 0.5714], dtype=torch.float64)
     """
-    counts, beta = _counts(counts), float(beta)
+    counts, beta = as_counts(counts), float(beta)
     if not 0 <= beta <= 1:
         raise ValueError(f"beta must lie in [0, 1], got {beta}")
     if beta == 1:
         return 1 / counts
-    excess = torch.tensor(beta - 1, dtype=torch.float64)  # exact for beta >= 1/2
+    excess = counts.new_tensor(beta - 1)  # exact for beta >= 1/2
     return excess / torch.expm1(counts * torch.log1p(excess))
 
 
@@ -195,7 +221,7 @@ def rescale(class_weight: ArrayLike, counts: ArrayLike, scale: Scale) -> Tensor:
     if scale not in get_args(Scale):
         names = ", ".join(map(repr, get_args(Scale)))
         raise ValueError(f"scale must be one of {names}, got {scale!r}")
-    class_weight, counts = _matching(class_weight, counts)
+    class_weight, counts = as_matching(class_weight, counts)
     classes, n, total_weight = len(counts), counts.sum(), class_weight @ counts
     if total_weight == 0:
         raise ValueError("all class weights are zero: at least one must be positive to rescale")
@@ -235,7 +261,7 @@ def effective_class_sizes(class_weight: ArrayLike, counts: ArrayLike) -> Tensor:
     >>> effective_class_sizes(inverse_frequency(counts), counts)
     tensor([80., 80.], dtype=torch.float64)
     """
-    class_weight, counts = _matching(class_weight, counts)
+    class_weight, counts = as_matching(class_weight, counts)
     return class_weight * counts
 
 
@@ -266,103 +292,98 @@ def effective_sample_size(sample_weight: ArrayLike) -> Tensor:
     >>> effective_sample_size([1, 1, 2])
     tensor(2.6667, dtype=torch.float64)
     """
-    sample_weight = _nonnegative(sample_weight, "sample_weight")
+    sample_weight = as_nonnegative(sample_weight, "sample_weight")
     if not (sample_weight > 0).any():
         raise ValueError("sample_weight has no positive weight: its effective size is undefined")
     w = sample_weight / sample_weight.max()
     return w.sum() ** 2 / w.square().sum()
 
 
-def per_sample(class_weight: ArrayLike, labels: ArrayLike) -> Tensor:
-    r"""Weights :math:`w_\mu = w_{t_\mu}`: each label's class weight.
+def per_sample(class_weight: ArrayLike, labels: ArrayLike, ignore_index: int = IGNORED) -> Tensor:
+    r"""Weights :math:`w_\mu = w_{t_\mu}` of labels, :math:`\sum_k t_{\mu k} w_k` of soft ones.
 
     Parameters
     ----------
     class_weight
         Class weights :math:`w_k`, shape (K,).
     labels
-        Class indices 0, ..., K - 1, of any shape: one for each sample or position.
+        Class indices 0, ..., K - 1, of any shape: one for each sample or position. Or, as of
+        mixup and label smoothing, probabilities :math:`t_{\mu k}` of shape (N, K) or
+        (N, K, \*positions), floating point, which sum to 1 over the classes.
+    ignore_index
+        The label of samples and positions of weight 0, which loss and layers then leave out.
 
     Returns
     -------
     Tensor
-        Weights of the shape of ``labels``, on their device.
+        Weights of the shape of ``labels``, without K for soft ones, on their device.
+
+    Raises
+    ------
+    ValueError
+        For labels that are neither, among them multi-hot ones: where a sample has several
+        classes, weight the losses of the classes, ``weighted_mean(losses * class_weight)``.
+        Soft labels are checked on the CPU only.
 
     Examples
     --------
     >>> from wbn.weights import inverse_frequency, per_sample
-    >>> per_sample(inverse_frequency([60, 20]), [0, 1, 0])
-    tensor([1.3333, 4.0000, 1.3333], dtype=torch.float64)
+    >>> per_sample(inverse_frequency([60, 20]), [0, 1, 0, -100])
+    tensor([1.3333, 4.0000, 1.3333, 0.0000], dtype=torch.float64)
+    >>> per_sample(inverse_frequency([60, 20]), [[0.5, 0.5]])
+    tensor([2.6667], dtype=torch.float64)
     """
-    class_weight, labels = _vector(class_weight, "class_weight"), _labels(labels)
+    labels = as_tensor(labels)
+    class_weight = precise(as_vector(class_weight, "class_weight"), labels.device)
+    soft = labels.is_floating_point() and labels.dim() > 1
+    if soft and labels.shape[1] == len(class_weight):
+        if values_checkable(labels):
+            check_soft(labels)
+        return torch.tensordot(precise(labels), class_weight, dims=([1], [0]))
+    labels = as_labels(labels)
+    if values_checkable(labels):
+        check_not_hot(labels, len(class_weight))
+    ignored = labels == ignore_index
     try:
-        looked_up = class_weight.to(labels.device).index_select(0, labels.flatten())
+        looked_up = class_weight.index_select(0, labels.masked_fill(ignored, 0).flatten())
     except IndexError:
-        raise ValueError(_outside(labels, len(class_weight))) from None
-    return looked_up.reshape(labels.shape)
+        raise ValueError(outside(labels[~ignored], len(class_weight))) from None
+    return looked_up.reshape(labels.shape).masked_fill(ignored, 0)
 
 
-def _tensor(values: ArrayLike) -> Tensor:
-    return values if isinstance(values, Tensor) else torch.tensor(np.asarray(values))
+def logit_adjustment(counts: ArrayLike, tau: float = 1.0) -> Tensor:
+    r"""What logit adjustment adds to the logits, :math:`\tau \log(N_k / N)`.
 
+    Added to the logits in the training loss, and only there, it makes rare classes claim more
+    room: ``cross_entropy(logits + logit_adjustment(counts), target)``. Subtracted from the
+    logits of a network that was trained without, it does so afterwards. With :math:`\tau = 1`
+    the class of the largest logit then has the least balanced error. It takes the place of
+    weights in the loss.
 
-def _labels(labels: ArrayLike) -> Tensor:
-    labels = _tensor(labels)
-    if (labels.is_floating_point() or labels.is_complex()) and labels.numel() > 0:
-        raise ValueError(
-            f"labels must be class indices of an integer type, got {labels.dtype}: "
-            "convert them, for example with .long()"
-        )
-    return labels.long()
+    Parameters
+    ----------
+    counts
+        Class sizes :math:`N_k`, shape (K,), whole and positive.
+    tau
+        A finite number.
 
+    Returns
+    -------
+    Tensor
+        Offsets of shape (K,); for logits of shape (N, K, H, W) use ``offset[:, None, None]``.
 
-def _outside(labels: Tensor, num_classes: int) -> str:
-    wrong = labels[(labels < 0) | (labels >= num_classes)].unique().tolist()
-    return (
-        f"labels must be at least 0 and below the number of classes, {num_classes}, "
-        f"got {', '.join(map(str, wrong[:5]))}{', ...' if len(wrong) > 5 else ''}"
-    )
+    References
+    ----------
+    A. K. Menon et al., Long-tail learning via logit adjustment, ICLR 2021, arXiv:2007.07314,
+    Eqs. 9 (afterwards) and 10 (in the loss).
 
-
-def _vector(values: ArrayLike, name: str) -> Tensor:
-    vector = _tensor(values).double()
-    if vector.ndim != 1 or len(vector) == 0:
-        raise ValueError(
-            f"{name} must have the shape (K,), one number a class, got {tuple(vector.shape)}"
-        )
-    return vector
-
-
-def _nonnegative(values: ArrayLike, name: str) -> Tensor:
-    values = _tensor(values).double()
-    wrong = values[~(values.isfinite() & (values >= 0))]
-    if len(wrong) > 0:
-        raise ValueError(f"{name} must be finite and not negative, got {wrong[0].item()}")
-    return values
-
-
-def _counts(counts: ArrayLike) -> Tensor:
-    counts = _vector(counts, "counts")
-    for k, count in enumerate(counts.tolist()):
-        if count == 0:
-            raise ValueError(
-                f"class {k} has no data point (a count of 0), so its weight is undefined: "
-                "merge it with another class, drop it, or give it a count"
-            )
-        if not (count > 0 and count.is_integer()):
-            raise ValueError(
-                f"counts must be whole positive numbers of data points, got {count} for class "
-                f"{k}: see class_counts(labels)"
-            )
-    return counts
-
-
-def _matching(class_weight: ArrayLike, counts: ArrayLike) -> tuple[Tensor, Tensor]:
-    class_weight = _nonnegative(_vector(class_weight, "class_weight"), "class_weight")
-    counts = _counts(counts).to(class_weight.device)
-    if len(class_weight) != len(counts):
-        raise ValueError(
-            f"class_weight has {len(class_weight)} classes and counts has {len(counts)}: "
-            "they must describe the same classes"
-        )
-    return class_weight, counts
+    Examples
+    --------
+    >>> from wbn.weights import logit_adjustment
+    >>> logit_adjustment([60, 20]).exp()
+    tensor([0.7500, 0.2500], dtype=torch.float64)
+    """
+    counts, tau = as_counts(counts), float(tau)
+    if not math.isfinite(tau):
+        raise ValueError(f"tau must be finite, got {tau}: 1 is the value of Menon et al.")
+    return tau * (counts / counts.sum()).log()

@@ -1,6 +1,8 @@
 """What the table of contents promises, and how to open a page."""
 
 import json
+import pydoc
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +42,11 @@ def markdown(path: Path) -> list[str]:
     return [*(c.source for c in cells if c.cell_type == "markdown"), *captions]
 
 
+def documented(text: str) -> list[str]:
+    """Names whose docstrings a text takes over."""
+    return re.findall(r"^\.\. auto\w+:: (\S+)$", text, re.MULTILINE)
+
+
 def myst_parser() -> MarkdownIt:
     """A parser of the Markdown that the pages are written in."""
     return create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), RendererHTML)
@@ -53,6 +60,9 @@ def count_equations(text: str, parser: MarkdownIt | None = None) -> int:
         directive = token.type in ("fence", "colon_fence") and token.info.strip()
         if directive and directive.startswith("{math}"):
             count += 1
+        elif directive and directive.startswith("{eval-rst}"):
+            docstrings = [pydoc.locate(name).__doc__ for name in documented(token.content)]
+            count += sum(len(re.findall(r":math:`|\.\. math::", d)) for d in docstrings)
         elif directive and directive.startswith("{") and not directive.startswith(VERBATIM):
             title = directive.partition("}")[2]
             count += count_equations(f"{title}\n\n{token.content}", parser)

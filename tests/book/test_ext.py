@@ -2,6 +2,7 @@
 
 import doctest
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 from math import pi
 
 import pytest
+from conftest import ROOT
 from pages import BOOK
 
 EXTENSIONS = BOOK / "_ext"
@@ -45,11 +47,14 @@ def test_area_is_weight_and_lines_are_the_means(logo):
     assert lines == pytest.approx(means, rel=1e-3)
 
 
-def build(folder, **environment):
-    """Build a book of one page with the extension; return the folder of its HTML."""
-    folder.joinpath("intro.rst").write_text('A "title" & more\n================\n\nWhy so?\n')
+PAGE = 'A "title" & more\n================\n\nWhy so?\n'
+
+
+def build(folder, page=PAGE, extensions="page", **environment):
+    """Build a book of one page with the extensions; return the folder of its HTML."""
+    folder.joinpath("intro.rst").write_text(page)
     options = {
-        "extensions": "page",
+        "extensions": extensions,
         "root_doc": "intro",
         "html_title": "The book",
         "html_theme": "basic",
@@ -61,7 +66,7 @@ def build(folder, **environment):
     subprocess.run(
         [sys.executable, "-m", "sphinx", "-qWC", "-b", "html", *settings, ".", "html"],
         cwd=folder,
-        env=clean | {"PYTHONPATH": str(EXTENSIONS)} | environment,
+        env=clean | {"PYTHONPATH": os.pathsep.join(map(str, (EXTENSIONS, ROOT)))} | environment,
         check=True,
     )
     return folder / "html"
@@ -87,3 +92,32 @@ def test_no_address_is_made_up(tmp_path):
         assert absent not in page
     assert "<base" not in (html / "404.html").read_text()
     assert not (html / "_static/card.png").exists()
+
+
+NAMES = """
+``convert`` in a title
+======================
+
+``revert`` ``wbn.revert`` ``revert(model)`` and ``reverted`` ``x.revert`` ``revert =`` |link|_
+
+.. |link| replace:: ``revert()``
+.. _link: #
+
+.. py:function:: wbn.revert
+.. py:function:: wbn.convert
+"""
+
+
+def test_names_in_prose_are_linked(tmp_path):
+    page = (build(tmp_path, NAMES, "names") / "intro.html").read_text()
+    title, prose = re.search(r"<h1>(.*?)</h1>.*?<p>(.*?)</p>", page, re.DOTALL).groups()
+    assert "wbn.convert" not in title
+    linked = re.findall(r'<a [^>]*href="#wbn.(\w+)"[^>]*>(.*?)</a>', prose)
+    texts = [re.sub(r"<.*?>", "", text) for _, text in linked]
+    assert texts == ["revert", "wbn.revert", "revert(model)"]
+    assert {name for name, _ in linked} == {"revert"}
+
+
+def test_name_without_an_entry_stops_the_build(tmp_path):
+    with pytest.raises(subprocess.CalledProcessError):
+        build(tmp_path, f"{PAGE}\n``convert``\n", "names")

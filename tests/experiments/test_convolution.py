@@ -124,7 +124,7 @@ def test_steps_and_inference_equal_modules_of_the_package(method, correction):
     weighted = method == "wlf_wbn"
     batches = [(x, w if weighted else None) for x, _, w in (images(made, i) for i in made.batches)]
     for kind in ("batch_average", "pooled"):
-        population_statistics(plain, batches, kind)
+        population_statistics(plain, batches, kind, unpack=tuple)
         check_statistics(made, plain, kind)
 
 

@@ -180,9 +180,9 @@ def test_inference_statistics_equal_the_layers(method):
     check("moving_average")
     batches = [(x, w if weighted else None) for x, _, w in map(plain.batch, plain.batches)]
     for kind in ("batch_average", "pooled"):
-        population_statistics(plain.model, batches, kind)
+        population_statistics(plain.model, batches, kind, unpack=tuple)
         check(kind)
-    population_statistics(plain.model, [(trainer.data.eval_images[0], None)], "pooled")
+    population_statistics(plain.model, [trainer.data.eval_images[0]], "pooled")
     check("evaluation_set")
 
 
@@ -385,7 +385,7 @@ def test_a_last_batch_without_variance_is_refused(n, last):
 
 def test_raw_class_balanced_weights_are_refused_by_the_frequency_correction():
     raw = tiny(weighting="class_balanced", beta=0.999, scale="raw")
-    with pytest.raises(ValueError, match="rescale"):
+    with pytest.raises(ValueError, match="they must sum to at least 2"):
         run(raw, [0], progress=False)
     run(
         tiny(weighting="class_balanced", beta=0.999, scale="raw", correction="reliability"),

@@ -10,7 +10,14 @@ from torch import Tensor
 from wbn.experiments.data import load_split
 from wbn.experiments.draw import stream
 from wbn.experiments.protocol import FOLDS, Protocol
-from wbn.weights import SCHEMES, class_counts, inverse_frequency, per_sample, rescale
+from wbn.weights import (
+    SCHEMES,
+    class_counts,
+    inverse_frequency,
+    logit_adjustment,
+    per_sample,
+    rescale,
+)
 
 
 class Block:
@@ -63,8 +70,7 @@ class Block:
         self.weights = self._weights(protocol)
         dataset = protocol.loss_normalizer == "dataset" and self.weights is not None
         self.normalizer = self.weights.double().mean().item() if dataset else "batch"
-        prior = self.counts / self.counts.sum()
-        self.logit_offset = (protocol.logit_adjustment * prior.log()).to(self.dtype)
+        self.logit_offset = logit_adjustment(self.counts, protocol.logit_adjustment).to(self.dtype)
 
     def _weights(self, protocol: Protocol) -> Tensor | None:
         if protocol.weighting == "uniform":

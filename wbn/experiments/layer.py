@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wbn.checks import check_enough
 from wbn.core import Moments, moments, normalize, normalize_backward
-from wbn.functional import stored_variance
+from wbn.normalization import stored_variance
 
 SAMPLES = (1,)  # the dimension that moments are taken over, in (S, N, C)
 

@@ -1,0 +1,264 @@
+"""A mini-batch normalized with its weighted moments, which are checked first.
+
+What happens to a batch without usable weight: one where weights are negative or not finite, fewer
+than two positions have weight, or with the correction "frequency" the weights sum to less than 2.
+
+- In eager mode on the CPU it is refused, before anything is changed.
+- Where values can't be read (under torch.compile, torch.vmap and fake tensors; on other devices,
+  which would have to be waited for) it gives the output b, no gradient, and leaves the running
+  statistics alone.
+- Where processes share a batch, this is about the whole; a part may be without weight, or empty.
+
+An empty batch passes as in torch. Running statistics take no batch that would leave them infinite,
+NaN or a negative variance. Values under a weight of zero have no part in the moments; those that
+are not finite, or too large to be squared, are taken for zeros, without a gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from wbn.checks import (
+    Correction,
+    broadcast_weight,
+    check_alone,
+    check_correction,
+    check_count,
+    check_weights,
+    values_checkable,
+)
+from wbn.core import Moments, divided, normalize, normalize_backward, plain_eager, reduced
+from wbn.distributed import Group, gather_moments, sum_over_processes
+from wbn.divisors import Divisors, corrected, divisors, pair_divisors, scaled
+
+
+class _Normalize(torch.autograd.Function):
+    """`normalize` after `moments`, with `normalize_backward` as its gradient.
+
+    Where the gradient is to be differentiated again, the backward pass computes the moments
+    anew, so that autograd sees how they depend on x; otherwise it uses the saved ones.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, weight, bias, w, eps, group, mean, var, centered, *sums):
+        weight, bias = _per_channel(weight, mean), _per_channel(bias, mean)
+        return normalize(centered, var, weight, bias, eps).to(x.dtype)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, weight, _, w, ctx.eps, ctx.group, mean, var, _, *sums = inputs
+        ctx.save_for_backward(x, weight, w, mean, var, *sums)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight, w, mean, var, *sums = ctx.saved_tensors
+        across = None if ctx.group is None else partial(sum_over_processes, ctx.group)
+        if torch.is_grad_enabled():
+            check_alone(ctx.group, "second derivatives")
+            m = divided(x.to(mean.dtype), w, reduced(x), Divisors(*sums), refine=True)
+        else:
+            m = Moments(mean, var, x - mean, *sums)
+        weight = _per_channel(weight, mean)
+        grad_x, *others = normalize_backward(
+            grad.to(mean.dtype), m, w, weight, ctx.eps, reduced(x), across
+        )
+        parameters = zip(others, ctx.needs_input_grad[1:3], strict=True)
+        # No gradient for w, eps, the group and the seven moments: the one of x, in closed form,
+        # already holds what goes through the moments.
+        return grad_x, *(g.flatten() if needed else None for g, needed in parameters), *(None,) * 10
+
+
+class _EagerNormalize(_Normalize):
+    """The same for use outside torch.func, without the overhead of supporting it."""
+
+    setup_context = staticmethod(torch.autograd.Function.setup_context)
+
+    @staticmethod
+    def forward(ctx, *inputs):
+        _Normalize.setup_context(ctx, inputs, None)
+        return _Normalize.forward(*inputs)
+
+
+def _per_channel(parameter: Tensor | None, like: Tensor) -> Tensor | None:
+    return None if parameter is None else parameter.view(like.shape)
+
+
+def normalize_batch(
+    x: Tensor,
+    sample_weight: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    correction: Correction,
+    group: Group | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Output :math:`\gamma (x - m) / \sqrt{v + \varepsilon} + b`, and what to store.
+
+    The output comes with the mean and the variance for the running statistics. With a group, x
+    is this process's part of the batch that the moments are of.
+    """
+    forward_mode = forward_ad._current_level >= 0
+    if forward_mode or torch._C._are_functorch_transforms_active():
+        check_alone(group, "forward-mode gradients and torch.func")
+    if group is None and x.numel() == 0:
+        return _normalize_nothing(x, sample_weight, weight, bias, eps)
+    if group is None:
+        check_count(x)
+    weights = _weights(x, sample_weight, correction, group)
+    x = _without_masked(x, weights)
+    with nullcontext() if forward_mode else torch.no_grad():
+        m, stored, w, _, usable = _moments(x, weights, correction, group)
+    if usable is not True:
+        weight = (torch.ones_like(m.mean).flatten() if weight is None else weight).where(usable, 0)
+        bias = None if bias is None else bias.where(usable, bias.detach())
+    if forward_mode:  # which all steps of `divided` and `normalize` have
+        parameters = _per_channel(weight, m.mean), _per_channel(bias, m.mean)
+        y = normalize(m.centered, m.var, *parameters, eps).to(x.dtype)
+    else:
+        function = _EagerNormalize if plain_eager() else _Normalize
+        y = function.apply(x, weight, bias, w, eps, group, *m)
+    return y, m.mean.flatten(), stored.flatten()
+
+
+def _normalize_nothing(
+    x: Tensor, sample_weight: Tensor | None, *parameters: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """An empty batch: no output, gradients of zero, and nothing to store."""
+    if sample_weight is not None:
+        broadcast_weight(x, sample_weight)
+    weight, bias, eps = parameters
+    nothing = x.new_full(x.shape[1:2], torch.nan)
+    return F.batch_norm(x, nothing, nothing, weight, bias, eps=eps), nothing, nothing
+
+
+class Checked(NamedTuple):
+    """What `checked_moments` returns."""
+
+    moments: Moments  # in at least single precision, on the scale of w
+    stored: Tensor  # the variance for inference; NaN where the weights are not usable
+    w: Tensor | None  # weights that broadcast against x, `scaled`
+    scale: Tensor | float  # what they were divided by
+    usable: Tensor | Literal[True]  # a truth value where the weights can't be read
+
+
+def checked_moments(
+    x: Tensor, sample_weight: Tensor | None, correction: Correction, group: Group | None = None
+) -> Checked:
+    """Moments of a batch that is not to be refused; with a group, x is a part of it."""
+    if group is None:
+        check_count(x)
+    weights = _weights(x, sample_weight, correction, group)
+    return _moments(_without_masked(x, weights), weights, correction, group)
+
+
+class _Weights(NamedTuple):
+    w: Tensor  # as in `Checked`, this, the scale and usable
+    scale: Tensor
+    smallest: Tensor  # of the weights as they were given
+    by: Divisors
+    usable: Tensor | Literal[True]
+
+
+def _weights(
+    x: Tensor, sample_weight: Tensor | None, correction: Correction, group: Group | None
+) -> _Weights | None:
+    """The weights of a batch, refused if they must be; those of a group only after its merge."""
+    check_correction(correction)
+    if sample_weight is None:
+        if group is None:
+            return None
+        sample_weight = x.new_ones(len(x))
+    given = broadcast_weight(x, sample_weight)
+    w, scale = scaled(given, torch.promote_types(x.dtype, torch.float32))
+    smallest = given.amin() if given.numel() > 0 else given.new_zeros(())
+    copies = math.prod([n for n, own in zip(x.shape[2:], w.shape[2:], strict=True) if own == 1])
+    if group is not None:
+        return _Weights(w, scale, smallest, pair_divisors(w, copies, scale, "none"), True)
+    by = pair_divisors(w, copies, scale, correction)
+    usable = check_weights(smallest, scale, by, correction)
+    by = Divisors(*(_if(usable, d, 1) for d in by))
+    return _Weights(_if(usable, w, 0), scale, smallest, by, usable)
+
+
+def _without_masked(x: Tensor, weights: _Weights | None) -> Tensor:
+    """x with zeros for what has no weight and would not vanish in a product with zero."""
+    if weights is None or (values_checkable(weights.w) and weights.smallest.item() > 0):
+        return x
+    # Sums of squares of smaller values are finite, for as many as there may be.
+    small = x.abs() < torch.finfo(weights.w.dtype).max ** 0.25
+    return x.where((weights.w != 0) | small, 0)
+
+
+def _moments(
+    x: Tensor, weights: _Weights | None, correction: Correction, group: Group | None
+) -> Checked:
+    precise, dims = x.to(torch.promote_types(x.dtype, torch.float32)), reduced(x)
+    if weights is None:
+        m = divided(precise, None, dims, divisors(precise, None, dims, correction), refine=True)
+        return Checked(m, stored_variance(m, correction), None, 1.0, True)
+    w, scale, smallest, by, usable = weights
+    m = divided(precise, w, dims, by, refine=True)
+    if group is not None:
+        sums, scale, smallest, share = gather_moments(m, scale, smallest, group)
+        by = corrected(sums.total, sums.pairs / sums.total, scale, correction)
+        usable = check_weights(smallest, scale, by, correction)
+        by = Divisors(*(_if(usable, d, 1) for d in by))
+        mean = _if(usable, sums.mean, 0).view_as(m.mean)
+        var = sums.scatter.view_as(mean) / by.denominator
+        m, w = Moments(mean, var, precise - mean, *by), w * share
+    stored = _if(usable, stored_variance(m, correction), torch.nan)
+    return Checked(m._replace(var=_if(usable, m.var, 1)), stored, w, scale, usable)
+
+
+def _if(usable: Tensor | Literal[True], values: Tensor, otherwise: float) -> Tensor:
+    return values if usable is True else values.where(usable, otherwise)
+
+
+def stored_variance(m: Moments, correction: str) -> Tensor:
+    r"""The variance for inference: v, or for "none" the reliability-corrected one.
+
+    .. math::
+        v \frac{Z}{Z - \sum_i w_i^2 / Z}
+
+    torch normalizes with the biased variance and stores the unbiased one.
+    """
+    if correction != "none":
+        return m.var
+    return m.var * m.total / m.unbiased
+
+
+@torch.no_grad()
+def update_running(
+    running_mean: Tensor,
+    running_var: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    momentum: float | Tensor | None,
+    num_batches_tracked: Tensor | None = None,
+) -> None:
+    r"""Update :math:`m \leftarrow (1 - \alpha) m + \alpha m_r`, and :math:`v` alike, in place.
+
+    With a momentum :math:`\alpha` of None it is one over the number of batches, which makes
+    the cumulative average. A batch that would leave a statistic that is not finite, or a negative
+    variance (whose root is NaN), changes nothing and is not counted, and finding that out needs
+    no synchronization.
+    """
+    if momentum is None:
+        momentum = (num_batches_tracked + 1).to(running_mean.dtype).reciprocal()
+    new_mean = running_mean.lerp(mean.detach().to(running_mean.dtype), momentum)
+    new_var = running_var.lerp(var.detach().to(running_var.dtype), momentum)
+    taken = (new_mean.isfinite() & new_var.sqrt().isfinite()).all()
+    running_mean.copy_(torch.where(taken, new_mean, running_mean))
+    running_var.copy_(torch.where(taken, new_var, running_var))
+    if num_batches_tracked is not None:
+        num_batches_tracked.add_(taken)
