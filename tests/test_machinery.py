@@ -64,14 +64,16 @@ def test_a_checkpoint_computes_with_the_weights_of_the_forward_pass(reentrant, i
 
 
 @pytest.mark.parametrize("reentrant", [True, False])
-@pytest.mark.parametrize("later", ["other weights", "other data", "no weights"])
+@pytest.mark.parametrize("later", ["other weights", "other data", "more data", "no weights"])
 def test_a_checkpoint_that_lost_its_weights_is_an_error(reentrant, later):
     net, x, w = model(), normal(6, 3).requires_grad_(), weights(6)
     with sample_weights(w):
         y = checkpoint(net, x, use_reentrant=reentrant)
-    others = {"other weights": weights(6, 9), "other data": w, "no weights": None}
-    with sample_weights(others[later]):
-        net(normal(6, 3, seed=3) if later == "other data" else x)
+    others = {"other weights": weights(6, 9), "no weights": None}
+    with sample_weights(others.get(later, w)):
+        net(normal(6, 3, seed=3) if later in ("other data", "more data") else x)
+        if later == "more data":
+            net(normal(6, 3, seed=4))
     with pytest.raises(ValueError, match=r"WeightedBatchNorm1d '\d': a checkpoint.*context_fn"):
         y.pow(3).sum().backward()
 

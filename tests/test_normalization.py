@@ -152,7 +152,7 @@ def test_any_sequence_under_vmap(sequence, correction):
 
 @every_correction
 @pytest.mark.parametrize(
-    ("how", "bad"), [*(("eager", bad) for bad in (NAN, INF, -INF, 1e38)), ("compiled", NAN)]
+    ("how", "bad"), [*(("eager", bad) for bad in (NAN, INF, -INF, 1e38, 1e25)), ("compiled", NAN)]
 )
 @pytest.mark.parametrize("positions", [(), (5,)])
 def test_what_is_masked_may_be_anything(correction, bad, how, positions):
@@ -174,7 +174,7 @@ def test_what_is_masked_may_be_anything(correction, bad, how, positions):
         y = function(leaf, w.masked_fill(masked, 0)).movedim(1, -1)
         y[~masked].pow(3).sum().backward()
         assert (leaf.grad.movedim(1, -1)[masked] == 0).all()
-        assert y.isfinite().all() or bad == 1e38
+        assert y.isfinite().all()
         parameters = layer.weight.grad, layer.bias.grad, *layer.buffers()
         results.append((y[~masked], leaf.grad, *parameters))
     assert_close(results[1], results[0])

@@ -45,3 +45,18 @@ def test_synchronized_layers_of_timm_are_noticed():
     model = wbn.convert(timm.create_model("mobilenetv3_small_100"))
     with pytest.warns(UserWarning, match=r"convert_sync_batchnorm .*wbn\.convert"):
         convert_sync_batchnorm(model)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "densenet121", "efficientnet_b0"])
+def test_its_checkpoints_compute_with_the_weights(name, images):
+    """With the backward pass outside of the context."""
+    found = []
+    for checkpointed in (False, True):
+        torch.manual_seed(0)
+        model = wbn.convert(timm.create_model(name, num_classes=2, drop_rate=0.0))
+        model.set_grad_checkpointing(checkpointed)
+        with wbn.sample_weights(torch.linspace(1, 3, len(images.x))):
+            y = model(images.x)
+        y.pow(2).sum().backward()
+        found.append([p.grad for p in model.parameters()])
+    torch.testing.assert_close(*found)
