@@ -71,6 +71,7 @@ CASES = {
     "one has no weight": ((4, 4, 4), (2,), ("zero", "random", "random")),
     "one has no samples": ((4, 0, 4), (2,), ("random",) * 3),
     "only one has samples": ((0, 6), (2,), ("random",) * 2),
+    "one has no weight, the other tiny ones": ((4, 4), (), ("zero", "tiny")),
     "only one has weight": ((3, 3), (), ("zero", "random")),
     "one has no weights given": ((3, 3), (), ("ones", "random")),
     "positions": ((3, 2, 2), (4,), ("positions",) * 3),

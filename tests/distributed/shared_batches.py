@@ -81,9 +81,13 @@ def weights_of(kinds, sizes, positions, seed):
         w = 0.1 + torch.rand(n, generator=torch.Generator().manual_seed(seed + rank)).double()
         if kind == "positions":
             w = w.view(n, *(1 for _ in positions)) + normal(n, *positions, seed=seed).abs()
-        w = {"zero": 0 * w, "small": 1e-3 * w, "majority": 0 * w + 0.5, "ones": 0 * w + 1}.get(
-            kind, w
-        )
+        w = {
+            "zero": 0 * w,
+            "small": 1e-3 * w,
+            "tiny": 1e-60 * w,
+            "majority": 0 * w + 0.5,
+            "ones": 0 * w + 1,
+        }.get(kind, w)
         made.append(w)
     return made
 
