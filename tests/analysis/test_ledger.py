@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from wbn.analysis.ledger import LEDGER, ledger_table, weights
+from wbn.analysis.ledger import weights
 from wbn.analysis.ledger.argument import (
     batch,
     loss_gone,
@@ -23,13 +23,6 @@ from wbn.experiments.data import EXPERIMENTS
 from wbn.experiments.plan import RESULTS
 from wbn.experiments.protocol import FAMILY, Protocol
 from wbn.figures.batches import mini_batch
-
-
-def test_table_has_each_statement_with_its_source():
-    table = ledger_table()
-    assert len(table) == len(LEDGER)
-    row = table[table.statement == "all 45 ones among 5968 digits"]
-    assert row.source.item() == "the paper's Table 1, as load_split draws it, experiment (i)"
 
 
 def test_the_base_rate_of_5923_and_45():

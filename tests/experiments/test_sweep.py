@@ -144,7 +144,7 @@ def test_a_failing_unit_does_not_stop_the_others(tmp_path, here):
     raw = Protocol.paper(
         "i", "wlf_wbn", hidden=3, epochs=1, weighting="class_balanced", beta=0.999, scale="raw"
     )
-    with pytest.raises(SweepError, match=rf"(?s)1 of 2 units failed.*{raw.hash}.*rescale"):
+    with pytest.raises(SweepError, match=rf"(?s)1 of 2 units failed.*{raw.hash}.*larger weights"):
         sweep([raw, PROTOCOLS[0]], [0], tmp_path, here, progress=False)
     assert [p.name.split("_")[1] for p in tmp_path.glob("*.csv")] == ["lf"]
 

@@ -58,7 +58,7 @@ def test_what_it_says_of_the_raw_weights_is_what_the_layer_does(power, refused):
     raw = wbn.class_balanced([5923, 5923], 1 - 10**-power)[BATCH]
     assert ("refuses" in readout(page(5923, power))) == refused
     try:
-        wbn.weighted_moments(torch.randn(100, 1).double(), raw)
+        wbn.weighted_moments(torch.randn(100, 1).double(), raw, "frequency")
     except ValueError:
         assert refused
     else:
