@@ -594,4 +594,4 @@ def test_processes_that_share_the_batches(mode, tmp_path):
     w[:3] = 0
     population_statistics(model, cut(x, w, [10, 14]), mode)
     for rank in range(2):
-        assert_close(torch.load(tmp_path / str(rank)), statistics(layers))
+        assert_close(torch.load(tmp_path / str(rank), weights_only=True), statistics(layers))
