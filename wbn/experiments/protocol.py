@@ -287,10 +287,11 @@ class Protocol:
                 f"experiment is {self.experiment!r}: output_shift_start and diagnosis are for two "
                 "classes"
             )
-        if self.diagnosis != "none" and set(self.inference) & set(PROBES):
+        without = set(self.inference) & {*PROBES, *IN_BATCHES, "validated_threshold"}
+        if self.diagnosis != "none" and without:
             raise ValueError(
-                f"inference is {self.inference}: {' and '.join(PROBES)} have no statistics to "
-                "diagnose, leave them or the diagnosis out"
+                f"inference is {self.inference}: {', '.join(sorted(without))} have no statistics "
+                "to diagnose, leave them or the diagnosis out"
             )
         self._check_own_averages()
         if not two_classes and "validated_threshold" in self.inference:
