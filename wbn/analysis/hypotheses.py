@@ -73,7 +73,7 @@ class Hypothesis:
     def runs(self) -> pd.DataFrame:
         """Stored rows of the three experiments and methods, at the epochs of the prior."""
         rows = _rows(NETWORKS if self.training == "reference" else OTHERS)
-        hashes = _hashes(self.training)
+        hashes = protocols_of(self.training)
         at = rows.protocol.isin(hashes) & rows.epoch.isin(EPOCHS)
         return rows[at & (rows.inference == self.inference)]
 
@@ -84,7 +84,8 @@ def _rows(store: str) -> pd.DataFrame:
 
 
 @cache
-def _hashes(training: str) -> set[str]:
+def protocols_of(training: str) -> set[str]:
+    """Hashes of the nine protocols of a training, from the plan of its store."""
     store = NETWORKS if training == "reference" else OTHERS
     choices = TRAININGS[training]
     return {p.hash for p in read_plan(RESULTS / store / "plan.toml")[0] if _follows(p, choices)}
