@@ -44,7 +44,8 @@ def test_validation_has_every_arm_with_every_loss_and_both_normalizers():
         for experiment in ALL[:3]
         for fold in range(5)
     }
-    assert found == expected and len(protocols) == len(expected)
+    assert found == expected
+    assert len(protocols) == len(expected)
     assert all(p.evaluate_on == "validation" for p in protocols)
 
 
@@ -77,7 +78,7 @@ def test_the_two_best_candidates_of_each_loss_are_finalists(monkeypatch):
     elsewhere = made_up(dict.fromkeys(ARMS, 0.5) | {CANDIDATES[0]: 1.0})
     rows = pd.concat([rows, elsewhere.assign(epoch=5), elsewhere.assign(inference="pooled")])
     monkeypatch.setattr(repair, "labeled", lambda store: rows)
-    assert finalists() == dict.fromkeys(LOSSES, ["weighted output", "class averages"])
+    assert finalists() == {loss: ["weighted output", "class averages"] for loss in LOSSES}
 
 
 def test_a_lead_is_paired_with_standard_bn_of_the_same_loss():
