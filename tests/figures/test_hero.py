@@ -1,15 +1,17 @@
 """The picture of the result: what it shows, and that the committed files show it."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from wbn.analysis.table_2 import TABLE_2
 from wbn.experiments.plan import stored
 from wbn.experiments.protocol import METHODS
-from wbn.figures.hero import FILES, PANELS, STATIC, drawings, hero, hero_rows
+from wbn.figures.hero import FILES, PANELS, drawings, hero, hero_rows
 from wbn.figures.style import INK, METHOD_COLORS
 
+STATIC = Path(__file__).parents[2] / "book" / "_static"
 EXPERIMENTS = ("i", "ii", "iii")
 
 
@@ -79,7 +81,7 @@ def test_panels_and_legend_are_in_words(rows):
 @pytest.mark.parametrize("ground", FILES)
 def test_the_committed_file_is_what_is_drawn_now(drawn_now, ground):
     committed = (STATIC / FILES[ground]).read_text(encoding="utf-8")
-    assert committed == drawn_now[ground], "write it again: python -m wbn.figures.hero"
+    assert committed == drawn_now[ground], "write it again: python -m wbn.figures.hero book/_static"
 
 
 def test_both_files_differ_in_their_colors_only(drawn_now):

@@ -1,12 +1,13 @@
 """The result in one picture, as the introduction, the README and the report show it.
 
-``python -m wbn.figures.hero`` writes it to book/_static, for light and for dark pages.
+``python -m wbn.figures.hero FOLDER`` writes it there, once for light and once for dark pages.
 """
 
 from __future__ import annotations
 
 import io
 import re
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -19,7 +20,7 @@ from wbn.analysis.claims import EPOCH
 from wbn.analysis.intervals import intervals
 from wbn.analysis.table_2 import TABLE_2
 from wbn.experiments.data import EXPERIMENTS
-from wbn.experiments.plan import RESULTS, stored
+from wbn.experiments.plan import stored
 from wbn.experiments.protocol import FAMILY, METHODS
 from wbn.figures.style import (
     INK,
@@ -37,7 +38,6 @@ PANELS = {
     "evaluation_set": "with the test set's statistics",
 }
 FILES = {"light": "hero-light.svg", "dark": "hero-dark.svg"}
-STATIC = RESULTS.parent / "book" / "_static"
 OTHER = FAMILY[0] | {"loss_normalizer": "dataset"}
 
 
@@ -126,11 +126,6 @@ def drawings() -> dict[str, str]:
     return {"light": light, "dark": re.sub("#[0-9a-f]{6}", lambda c: in_the_dark(c[0]), light)}
 
 
-def main(folder: Path = STATIC) -> None:
-    """Write the files."""
-    for ground, drawing in drawings().items():
-        (folder / FILES[ground]).write_text(drawing, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    for ground, drawing in drawings().items():
+        (Path(sys.argv[1]) / FILES[ground]).write_text(drawing, encoding="utf-8")
