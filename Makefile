@@ -35,10 +35,8 @@ endef
 define copy_book
 	rm -rf _build/book && mkdir -p _build && cp -rp book _build/book && \
 	mathjax=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sphinx-mathjax-offline/static/mathjax && \
-	mkdir -p _build/book/_extra/mathjax/{output/chtml/fonts,input/tex} && \
-	cp "$$mathjax"/tex-chtml.js _build/book/_extra/mathjax/ && \
-	cp -r "$$mathjax"/output/chtml/fonts/woff-v2 _build/book/_extra/mathjax/output/chtml/fonts/ && \
-	cp -r "$$mathjax"/input/tex/extensions _build/book/_extra/mathjax/input/tex/
+	mkdir -p _build/book/_extra/mathjax && (cd "$$mathjax" && cp -r --parents startup.js core.js input/tex-base.js \
+		input/tex/extensions/ams.js output/chtml.js output/chtml/fonts a11y/assistive-mml.js "$$OLDPWD/_build/book/_extra/mathjax")
 endef
 
 # The lower bounds of what the method and its tests need, as exact versions.

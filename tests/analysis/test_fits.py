@@ -88,8 +88,8 @@ def test_combinations_are_counted():
 def test_cells_are_counted_and_those_never_plausible_are_zero():
     found = plausible_cells(FITS)
     assert found.shape == (9, 4)
-    assert found.loc[("iii", "WLF+WBN"), ("pooled", "minority")] == 2
-    assert found.loc[("i", "LF+sBN"), ("pooled", "majority")] == 1
+    assert found.loc[("iii", "Weighted + WBN"), ("pooled", "minority")] == 2
+    assert found.loc[("i", "Plain + BN"), ("pooled", "majority")] == 1
     assert found.to_numpy().sum() == 3
 
 

@@ -113,9 +113,9 @@ def test_a_table_is_scored_by_method_and_beside_its_own_runs():
     runs = table()
     runs.loc[runs.method == "wlf_wbn", "accuracy_minority"] -= 0.2
     assert table_2_score(runs).to_dict() == {
-        "LF+sBN": pytest.approx(0.0),
-        "WLF+sBN": pytest.approx(0.0),
-        "WLF+WBN": pytest.approx(0.18),
+        "Plain + BN": pytest.approx(0.0),
+        "Weighted + BN": pytest.approx(0.0),
+        "Weighted + WBN": pytest.approx(0.18),
         "all nine": pytest.approx(0.06),
         "own run": pytest.approx(0.02),
         "worst seed": pytest.approx(0.03),

@@ -78,7 +78,7 @@ class Visit(NamedTuple):
 
     def foreign(self, root: str) -> list[str]:
         """Requests to anything but the book at `root`."""
-        own = (root, "data:", "blob:", "chrome:")
+        own = (root, "data:", "blob:", "chrome:", "chrome-untrusted:")
         return [request for request in self.requests if not request.startswith(own)]
 
 

@@ -32,4 +32,5 @@ def test_beta_curves_draw_percent_against_powers_of_ten_and_both_ends():
     ticks = [tick.get_text() for tick in figure.axes[2].get_xticklabels()]
     assert ticks == ["1", "$10^{-2}$", "$10^{-4}$", "0"]
     assert last.get_xticks().tolist() == [0, 2, 4, 6]
-    assert [text.get_text() for text in figure.legends[0].texts] == ["WLF+sBN", "WLF+WBN"]
+    names = [text.get_text() for text in figure.legends[0].texts]
+    assert names == ["Weighted + BN", "Weighted + WBN"]

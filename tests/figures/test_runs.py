@@ -82,7 +82,7 @@ def test_differences_draw_means_and_intervals_in_points(table, points):
     bars = [bar[:, 0].tolist() for bar in segments(axis) if bar[0, 1] == bar[1, 1]]
     assert bars == [pytest.approx([low, high])] * 4
     legend = [text.get_text() for text in figure.legends[0].texts]
-    assert legend == ["to LF+sBN", "to WLF+sBN"]
+    assert legend == ["to Plain + BN", "to Weighted + BN"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["first", "second"]
 
 

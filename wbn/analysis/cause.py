@@ -1,4 +1,4 @@
-"""Why WLF+WBN loses the minority: arms of the interventions, the gap and its parts."""
+"""Why Weighted + WBN loses the minority: arms of the interventions, the gap and its parts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ REFERENCE = {
     "statistics": "batch", "output_shift_start": 0.0, "output_shift_rate": 1.0,
 }  # fmt: skip
 FROZEN = {"output_shift_rate": 0.0}
-AS_IT_IS = "WLF+WBN"
-# How the shift of WLF+sBN is learned, and in which layers WLF+WBN has weights.
+AS_IT_IS = "Weighted + WBN"
+# How the shift of Weighted + BN is learned, and in which layers Weighted + WBN has weights.
 SHIFTS = {
     "learned": {},
     "frozen at 0": FROZEN,
@@ -43,9 +43,9 @@ FARTHER = {
     "rate 0.01": ("wlf_wbn", {"learning_rate": 1e-2}),
     "batches of 200": ("wlf_wbn", {"batch_size": 200, "last_batch": "drop", "epochs": 40}),
     "100 epochs": ("wlf_wbn", {"epochs": 100}),
-    "WLF+sBN, 100 epochs": ("wlf_sbn", {"epochs": 100}),
+    "Weighted + BN, 100 epochs": ("wlf_sbn", {"epochs": 100}),
 }
-# What is taken away from WLF+WBN, and how.
+# What is taken away from Weighted + WBN, and how.
 INTERVENTIONS = {
     "shift frozen": FROZEN,
     "cross-fitted": {"statistics": "cross_fitted"},
@@ -99,7 +99,7 @@ def paired(
 
 
 def beyond_half(changed: pd.DataFrame, store: str, metric: str) -> pd.DataFrame:
-    """By how much an arm is nearer to WLF+sBN than to WLF+WBN, from half of the way on.
+    """By how much an arm is nearer to Weighted + BN than to Weighted + WBN, from half way on.
 
     The metric of the arm minus the mean of the two, paired over seeds: above zero, more than half
     of the gap is gone.
@@ -109,7 +109,7 @@ def beyond_half(changed: pd.DataFrame, store: str, metric: str) -> pd.DataFrame:
 
 
 def weighted_arms(store: str, **changes: object) -> dict[str, pd.DataFrame]:
-    """Rows of WLF+WBN as it is and with each intervention, averages and pooled statistics.
+    """Rows of Weighted + WBN as it is and with each intervention, averages and pooled statistics.
 
     Running sums are the averages of the arm that is trained with them.
     """
@@ -128,14 +128,14 @@ def _averages_or_pooled(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def remaining(store: str, metric: str, **changes: object) -> dict[str, pd.DataFrame]:
-    """Gap of WLF+WBN to WLF+sBN as it is and with each intervention, paired over seeds."""
+    """Gap of Weighted + WBN to Weighted + BN, as it is and with each intervention, by seed."""
     standard = arm("wlf_sbn", store, **changes)
     weighted = weighted_arms(store, **changes)
     return {label: paired([(1, rows), (-1, standard)], metric) for label, rows in weighted.items()}
 
 
 def arm_means(store: str, metric: str, **changes: object) -> pd.DataFrame:
-    """Means of WLF+sBN, WLF+WBN and WLF+WBN with each intervention, with 95 % intervals.
+    """Means of both weighted methods, and of WBN with each intervention, with 95 % intervals.
 
     Columns arm, experiment, inference, mean, low, high, n and sd.
     """
@@ -146,13 +146,13 @@ def arm_means(store: str, metric: str, **changes: object) -> pd.DataFrame:
 
 
 def gap(store: str, metric: str, **changes: object) -> pd.DataFrame:
-    """WLF+WBN minus WLF+sBN in the same setting, paired over seeds, at every stored epoch."""
+    """Weighted + WBN minus Weighted + BN in the same setting and seed, at every stored epoch."""
     standard, weighted = (arm(method, store, **changes) for method in WEIGHTED_LOSS)
     return paired([(1, weighted), (-1, standard)], metric)
 
 
 def parts(store: str, **changes: object) -> pd.DataFrame:
-    """The `gap` in balanced accuracy, and what a shift of WLF+WBN frozen at zero leaves of it.
+    """The `gap` in balanced accuracy, and what a shift of WBN frozen at zero leaves of it.
 
     "regained" is what freezing gives back and "left" the gap then. With two classes, both are
     also taken at the threshold that suits each network best: what no threshold can repair.

@@ -36,7 +36,7 @@ def table_2_at_points(table: pd.DataFrame, protocols: Sequence[Protocol]) -> pd.
         class accuracies of Table 2 lie within the range of the ten runs, as experiment, method and
         metric; `inside`, how many they are; `score` and `own run`, the means of `minority_scores`
         over the nine minority accuracies; and `chance`, the probability :math:`\prod_e P_e`
-        that single runs show WLF+WBN ahead of both other methods in all three experiments. The
+        that single runs show WBN ahead of both other methods in all three experiments. The
         `numbers` are plausible with `PLAUSIBLE` cells inside, the `ranking` is likely with a
         chance above one half, and `both` may be.
     """

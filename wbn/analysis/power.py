@@ -72,7 +72,7 @@ def false_refutations(
 ) -> float:
     """How often one of six intervals lies below zero, if no method differs from another.
 
-    The rule by which C1 is "not replicated". Differences of WLF+WBN to both other methods in each
+    The rule by which C1 is "not replicated". Differences of WBN to both other methods in each
     experiment are centered, so that all six are zero in the mean, and seeds are drawn with
     replacement, each with its six differences, which keeps what they have in common.
 

@@ -105,7 +105,7 @@ def curves() -> pd.DataFrame:
 
 
 def frozen_weighted() -> pd.DataFrame:
-    """Minority accuracy of WLF+WBN without a learned shift, beyond half of the way to WLF+sBN."""
+    """Minority accuracy of WBN without a learned shift, beyond half of the way to BN's."""
     return _hard(beyond_half(arm("wlf_wbn", **FROZEN), TWO, "accuracy_minority"))
 
 
@@ -115,13 +115,13 @@ def _hard(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def frozen_standard() -> pd.DataFrame:
-    """Majority accuracy of WLF+sBN, shift frozen minus learned."""
+    """Majority accuracy of Weighted + BN, shift frozen minus learned."""
     change = paired([(1, arm("wlf_sbn", **FROZEN)), (-1, arm("wlf_sbn"))], "accuracy_majority")
     return _at_end(change[change.inference.isin(BOTH_KINDS)])
 
 
 def drifted_standard() -> pd.DataFrame:
-    """WLF+sBN with a farther shift, beyond half of the way to WLF+sBN; and the shifts."""
+    """Weighted + BN with a farther shift, beyond half of the way to it; and the shifts."""
     weighted, rows = _shift(arm("wlf_wbn")), []
     for changes in ({"output_shift_start": -1.0}, {"output_shift_rate": 3.0}):
         drifted = arm("wlf_sbn", **changes)
@@ -138,7 +138,7 @@ def _shift(rows: pd.DataFrame) -> pd.Series:
 
 
 def statistics_by_layer() -> pd.DataFrame:
-    """Mean relative threshold and minority accuracy of WLF+WBN, by kind of statistics."""
+    """Mean relative threshold and minority accuracy of Weighted + WBN, by kind of statistics."""
     runs = _at_end(arm("wlf_wbn", experiment=HARDER))
     columns = ["relative_threshold", "accuracy_minority"]
     return runs.groupby(["experiment", "inference"])[columns].mean().reset_index()
@@ -153,7 +153,7 @@ def _averages_behind_pooled_win(table: pd.DataFrame) -> bool:
 
 
 def without_leak() -> pd.DataFrame:
-    """Minority accuracy of WLF+WBN, cross-fitted minus as it is, with pooled statistics."""
+    """Minority accuracy of Weighted + WBN, cross-fitted minus as it is, with pooled statistics."""
     change = paired([(1, arm("wlf_wbn", statistics="cross_fitted")), (-1, arm("wlf_wbn"))])
     return _hard(change[change.inference == "pooled"])
 
@@ -166,20 +166,20 @@ def without_noise() -> pd.DataFrame:
 
 
 def best_thresholds() -> pd.DataFrame:
-    """Balanced accuracy at the best threshold, WLF+WBN minus WLF+sBN."""
+    """Balanced accuracy at the best threshold, Weighted + WBN minus Weighted + BN."""
     difference = paired([(1, arm("wlf_wbn")), (-1, arm("wlf_sbn"))], "accuracy_best_threshold")
     return _at_end(difference[difference.inference.isin(BOTH_KINDS)])
 
 
 def ten_frozen_weighted() -> pd.DataFrame:
-    """Balanced accuracy of WLF+WBN with ten classes, shifts frozen minus learned."""
+    """Balanced accuracy of Weighted + WBN with ten classes, shifts frozen minus learned."""
     frozen, learned = (arm("wlf_wbn", TEN, **changes) for changes in (FROZEN, {}))
     change = paired([(1, frozen), (-1, learned)], "accuracy_balanced")
     return _at_end(change[change.inference.isin(BOTH_KINDS)])
 
 
 def ten_without_noise() -> pd.DataFrame:
-    """Balanced accuracy with ten classes, running sums minus WLF+WBN as it is."""
+    """Balanced accuracy with ten classes, running sums minus Weighted + WBN as it is."""
     runs = arm("wlf_wbn", TEN, statistics="running_sums", inference="running_sums")
     own = pd.concat(runs.assign(inference=kind) for kind in BOTH_KINDS)
     return _at_end(paired([(1, own), (-1, arm("wlf_wbn", TEN))], "accuracy_balanced"))
@@ -244,7 +244,8 @@ CAUSE = (
         declared=DECLARED,
         criterion=(
             "In (ii) and (iii), with averages and with pooled statistics, its minority accuracy "
-            "is above the mean of WLF+sBN's and WLF+WBN's; the four intervals are above zero."
+            "is above the mean of Weighted + BN's and Weighted + WBN's; the four intervals are "
+            "above zero."
         ),
         evidence=frozen_weighted,
         judge=lambda table: bool((table.low > 0).all()),
@@ -273,7 +274,7 @@ CAUSE = (
         criterion=(
             "In (ii) and (iii), with the shift started at -1 and with a shift learned three times "
             "faster, with either kind of statistics, minority accuracy is above the mean of the "
-            "two references' (intervals above zero), and the shift below that of WLF+WBN."
+            "two references' (intervals above zero), and the shift below that of Weighted + WBN."
         ),
         evidence=drifted_standard,
         judge=lambda table: bool(((table.low > 0) & (table["shift"] < table.shift_wbn)).all()),
@@ -288,9 +289,9 @@ CAUSE = (
         ),
         declared=DECLARED,
         criterion=(
-            "For WLF+WBN in (ii) and (iii): averaged_output has a lower relative threshold than "
-            "pooled and a higher minority accuracy than pooled and batch_average; pooled_output "
-            "has the relative threshold of pooled to within 0.05."
+            "For Weighted + WBN in (ii) and (iii): averaged_output has a lower relative threshold "
+            "than pooled and a higher minority accuracy than pooled and batch_average; "
+            "pooled_output has the relative threshold of pooled to within 0.05."
         ),
         evidence=statistics_by_layer,
         judge=_averages_behind_pooled_win,
@@ -315,8 +316,8 @@ CAUSE = (
         declared=DECLARED,
         criterion=(
             "In (ii) and (iii) running sums bring the minority accuracy above the mean of "
-            "WLF+sBN's and WLF+WBN's, under either kind of statistics of these; intervals above "
-            "zero."
+            "Weighted + BN's and Weighted + WBN's, under either kind of statistics of these; "
+            "intervals above zero."
         ),
         evidence=without_noise,
         judge=lambda table: bool((table.low > 0).all()),
@@ -342,7 +343,8 @@ CAUSE = (
         declared=DECLARED,
         criterion=(
             "At ratios of 100 and 200, with averages and with pooled statistics, the balanced "
-            "accuracy of WLF+WBN is higher with frozen shifts; the four intervals are above zero."
+            "accuracy of Weighted + WBN is higher with frozen shifts; the four intervals are above "
+            "zero."
         ),
         evidence=ten_frozen_weighted,
         judge=lambda table: bool((table.low > 0).all()),
@@ -353,7 +355,7 @@ CAUSE = (
         declared=DECLARED,
         criterion=(
             "At ratios of 100 and 200 the balanced accuracy with running sums is above that of "
-            "WLF+WBN under either kind of statistics; the four intervals are above zero."
+            "Weighted + WBN under either kind of statistics; the four intervals are above zero."
         ),
         evidence=ten_without_noise,
         judge=lambda table: bool((table.low > 0).all()),
@@ -367,8 +369,8 @@ CAUSE = (
         ),
         declared=f"{DECLARED} with 100 epochs; at the rate 0.01 a trial had come to rest",
         criterion=(
-            "The mean shift of WLF+WBN is within 15 % of the equilibrium at its mean gain, that "
-            "of WLF+sBN less than half of its own."
+            "The mean shift of Weighted + WBN is within 15 % of the equilibrium at its mean gain, "
+            "that of Weighted + BN less than half of its own."
         ),
         evidence=at_rest,
         judge=_only_weighted_rests,

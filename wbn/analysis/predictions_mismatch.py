@@ -17,14 +17,14 @@ UNMOVED = 0.005  # half a point
 
 
 def minority_gains() -> pd.DataFrame:
-    """Minority accuracy, WLF+WBN minus WLF+sBN, in each experiment and reading."""
+    """Minority accuracy, Weighted + WBN minus Weighted + BN, in each experiment and reading."""
     family, claim = stored("family"), CLAIMS[2]
     gains = pd.concat(claim.under(reading, family).evidence for reading in FAMILY)
     return gains[gains.metric == "accuracy_minority"]
 
 
 def scale_changes() -> pd.DataFrame:
-    """Overall accuracy of WLF+WBN, the scale mean_one minus the paper's, in each reading."""
+    """Overall accuracy of Weighted + WBN, the scale mean_one minus the paper's, in each reading."""
     runs, claim = pd.concat([stored("family"), stored("corrections")]), CLAIMS[4]
     changes = pd.concat(claim.under(reading, runs).evidence for reading in FAMILY)
     return changes[changes.method == "scale mean_one"]
@@ -40,7 +40,7 @@ def pooling_changes() -> pd.DataFrame:
 
 
 def pooling_by_batch_size() -> pd.DataFrame:
-    """The same for WLF+WBN in batches of 100, 200 and 500, in (ii) and (iii)."""
+    """The same for Weighted + WBN in batches of 100, 200 and 500, in (ii) and (iii)."""
     return pd.concat(
         _pooled_minus_average(networks.assign(epoch=EPOCH)).assign(batch_size=size)
         for size, networks in runs_by_batch_size().groupby("batch_size")

@@ -206,7 +206,7 @@ def all_effects(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str)
 
 
 def misfits(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> pd.DataFrame:
-    """How well the model of `choice_effects` fits each method, and WLF+WBN minus WLF+sBN.
+    """How well the model of `choice_effects` fits each method, and WBN minus Weighted + BN.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def misfits(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> 
 
 
 def direct_effects(metric: str) -> pd.DataFrame:
-    """What choices change for WLF+WBN in the eight readings, every one of which was run.
+    """What choices change for Weighted + WBN in the eight readings, every one of which was run.
 
     The stores of the family and of the corrections, as far as `column_effects` can compare them:
     ten seeds, at epoch `EPOCH`.
@@ -273,7 +273,7 @@ def direct_and_fraction(direct: pd.DataFrame, fraction: pd.DataFrame) -> pd.Data
 def leads(
     table: pd.DataFrame, protocols: Sequence[Protocol], metric: str, baseline: str
 ) -> pd.DataFrame:
-    """How far WLF+WBN is ahead of another method, by the levels of `SUSPECTS`.
+    """How far Weighted + WBN is ahead of another method, by the levels of `SUSPECTS`.
 
     The model of `choice_effects`, fitted to the paired differences, with the intervals of
     `with_misfit`.
@@ -299,7 +299,7 @@ def leads(
 
 
 def count_leads(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> pd.DataFrame:
-    """In how many cells of `leads` WLF+WBN is clearly ahead of each other method, and behind.
+    """In how many cells of `leads` WBN is clearly ahead of each other method, and behind.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Why WLF+WBN is behind: suspected causes taken away one at a time, and the probe of weights."""
+"""Why WBN is behind: suspected causes taken away one at a time, and the probe of weights."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ BOTH = {"method": ("wlf_sbn", "wlf_wbn"), "experiment": HARDER}
 
 
 def ladder() -> dict[str, pd.DataFrame]:
-    """Gap in minority accuracy to WLF+sBN, in (ii) and (iii), with one cause less in each row.
+    """Gap in minority accuracy to Weighted + BN in (ii) and (iii), one cause less in each row.
 
-    All are compared with WLF+sBN in the same setting, after about as many steps as 20 epochs
-    with batches of 100; oversampling is compared with WLF+sBN in the reference reading.
+    All are compared with Weighted + BN in the same setting, after about as many steps as 20 epochs
+    with batches of 100; oversampling is compared with Weighted + BN in the reference reading.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def larger_batches(**choices: object) -> pd.DataFrame:
 
 
 def normalizer_effects() -> pd.DataFrame:
-    r"""What the data set's normalizer changes of the gap to WLF+sBN, and a difference of the two.
+    r"""What the data set's normalizer changes of the gap to BN, and a difference of the two.
 
     .. math:: (g_d - g_b)_\text{random} - (g_d - g_b)_\text{stratified}
 
@@ -84,7 +84,7 @@ def normalizer_effects() -> pd.DataFrame:
 
 
 def modeled_shifts() -> pd.DataFrame:
-    """The counting model's shift of WLF+WBN in (iii) in batches of 200, random and stratified.
+    """The counting model's shift of WBN in (iii) in batches of 200, random and stratified.
 
     The stored runs have no shift to compare it with. Columns batches and loss normalizer.
     """
@@ -105,12 +105,12 @@ def _last_shift(**changes: object) -> float:
 
 
 def minority_gap(runs: pd.DataFrame, method: str = "wlf_wbn") -> pd.DataFrame:
-    """`paired_difference` of the minority accuracy, a method minus WLF+sBN."""
+    """`paired_difference` of the minority accuracy, a method minus Weighted + BN."""
     return paired_difference(runs, method, "wlf_sbn", "accuracy_minority")
 
 
 def runs_by_batch_size() -> pd.DataFrame:
-    """Rows of WLF+WBN in batches of 100, 200 and 500, averages and pooled, after as many steps."""
+    """Rows of WBN in batches of 100, 200 and 500, averages and pooled, after as many steps."""
     only = {"method": "wlf_wbn", "experiment": HARDER, "batch_order": "reshuffle",
             "loss_normalizer": "batch", "inference": ("batch_average", "pooled")}  # fmt: skip
     return pd.concat(
@@ -120,12 +120,12 @@ def runs_by_batch_size() -> pd.DataFrame:
 
 
 def probed() -> dict[str, pd.DataFrame]:
-    """Rows of the probe of weights in (iii), by setting; WLF+sBN, which sees none, is the null."""
+    """Rows of the probe of weights in (iii), by setting; BN, which sees none, is the null."""
     probe = partial(stored, "probe", experiment="iii")
     weighted = partial(probe, method="wlf_wbn")
     return {
-        "WLF+sBN": probe(method="wlf_sbn"),
-        "WLF+WBN": weighted(batch_size=100, loss_normalizer="batch"),
+        "Weighted + BN": probe(method="wlf_sbn"),
+        "Weighted + WBN": weighted(batch_size=100, loss_normalizer="batch"),
         "loss: data set": weighted(loss_normalizer="dataset"),
         "batches of 200": weighted(batch_size=200),
     }

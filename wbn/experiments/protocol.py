@@ -13,7 +13,7 @@ from wbn.experiments.data import ALL_EXPERIMENTS
 from wbn.experiments.values import Kind, ListOf, Number, OneOf, Whole, refuse, refuse_unknown
 from wbn.weights import SCHEMES, Scale
 
-METHODS = {"lf_sbn": "LF+sBN", "wlf_sbn": "WLF+sBN", "wlf_wbn": "WLF+WBN"}
+METHODS = {"lf_sbn": "Plain + BN", "wlf_sbn": "Weighted + BN", "wlf_wbn": "Weighted + WBN"}
 NORMS = ("standard", "weighted", "none")
 INFERENCE = ("batch_average", "last_epoch", "moving_average", "pooled", "evaluation_set")
 # Moments that come from the test set as one batch, the others from the training set: mean and

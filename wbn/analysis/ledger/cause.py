@@ -31,7 +31,7 @@ from wbn.analysis.text import count, percent
 
 @cache
 def gap(label: str, normalizer: str = "batch") -> tuple[float, float]:
-    """What WLF+WBN is behind in (iii), with averages and with pooled statistics."""
+    """What Weighted + WBN is behind in (iii), with averages and with pooled statistics."""
     found = remaining(TWO, "accuracy_balanced", loss_normalizer=normalizer)[label]
     means = found[found.experiment == "iii"].set_index("inference")["mean"]
     averages, pooled = (-means[kind] for kind in BOTH_KINDS)
@@ -85,7 +85,7 @@ def relative_threshold(method: str, inference: str, normalizer: str = "batch") -
 
 
 def thresholds() -> list[object]:
-    """The epoch; of WLF+WBN pooled, averages, with the batch's normalizer and the data set's."""
+    """The epoch; of WBN pooled, averages, with the batch's normalizer and the data set's."""
     return [
         EPOCH,
         *(
@@ -157,7 +157,10 @@ def seeds() -> list[int]:
 
 
 AT_END = f"results/cause, epoch {EPOCH}, experiment (iii)"
-GAP = f"{AT_END}: balanced accuracy, WLF+WBN minus WLF+sBN, as it is and with a frozen output shift"
+GAP = (
+    f"{AT_END}: balanced accuracy, Weighted + WBN minus Weighted + BN, as it is and with a frozen "
+    "output shift"
+)
 JUDGED = "wbn.analysis.predictions_cause, judged"
 THRESHOLD = f"{AT_END}: mean of the relative threshold"
 
@@ -193,12 +196,15 @@ CAUSES = (
     Statement(
         "{} of {} points of balanced accuracy are left in (iii), and {} of {} with the data set's "
         "normalizer. With pooled statistics {} of {} and {} of {} are left",
-        f"{AT_END}: balanced accuracy at each network's best threshold, WLF+WBN minus WLF+sBN",
+        f"{AT_END}: balanced accuracy at each network's best threshold, Weighted + WBN minus "
+        "Weighted + BN",
         best_left,
     ),
     *(
         Statement(
-            words, f"{THRESHOLD} of WLF+sBN", lambda: [relative_threshold("wlf_sbn", "pooled")]
+            words,
+            f"{THRESHOLD} of Weighted + BN",
+            lambda: [relative_threshold("wlf_sbn", "pooled")],
         )
         for words in (
             "its threshold is at {} of the way",
@@ -207,7 +213,7 @@ CAUSES = (
         )
     ),
     *(
-        Statement(words, f"{THRESHOLD} of WLF+WBN, both kinds and normalizers", thresholds)
+        Statement(words, f"{THRESHOLD} of Weighted + WBN, both kinds and normalizers", thresholds)
         for words in (
             "after {} epochs is at {} with pooled statistics at inference and at {} with averages "
             "over mini-batches ({} and {} with the data set's normalizer)",
@@ -219,13 +225,7 @@ CAUSES = (
     Statement(
         "in the batches predict, to within {}", "prediction 7.1, its evidence", lambda: drift()[1:]
     ),
-    *(
-        Statement(words, JUDGED, held)
-        for words in (
-            "Of {} predictions {} held; they",
-            "Of {} predictions, declared before their runs and not blind, {} held",
-        )
-    ),
+    Statement("Of {} predictions, declared before their runs and not blind, {} held", JUDGED, held),
     Statement(
         "Of {} predictions {} held and {} failed",
         JUDGED,
@@ -233,7 +233,7 @@ CAUSES = (
     ),
     Statement(
         "lose {} % of the fours of (iii)",
-        f"{AT_END}: minority accuracy of WLF+WBN with running sums",
+        f"{AT_END}: minority accuracy of Weighted + WBN with running sums",
         lost_with_running_sums,
     ),
     Statement(

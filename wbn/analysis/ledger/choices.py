@@ -39,13 +39,13 @@ def points_and_coefficients() -> list[object]:
 
 
 def largest_effect() -> list[str]:
-    """What a choice changes most for WLF+WBN, in whole points, without its sign."""
+    """What a choice changes most for Weighted + WBN, in whole points, without its sign."""
     effects = all_effects(rows("study"), protocols(), METRIC)
     return [percent(effects["mean"][effects.method == "wlf_wbn"].abs().max(), 0)]
 
 
 def clear_cells() -> list[object]:
-    """Fitted cells in which WLF+WBN is clearly behind WLF+sBN, all, and those where it is ahead."""
+    """Fitted cells in which WBN is clearly behind Weighted + BN, all, and where it is ahead."""
     table = rows("study", epoch=EPOCH, inference=STATED)
     lead = leads(table, protocols(), METRIC, "wlf_sbn")
     ahead = (lead.low > 0).sum()
@@ -55,7 +55,7 @@ def clear_cells() -> list[object]:
 def confirmed() -> list[str]:
     """Without output BN: smallest and largest lead with averages, and what pooling loses.
 
-    Points of WLF+WBN ahead of WLF+sBN on fresh seeds; with pooled statistics points behind, in
+    Points of WBN ahead of Weighted + BN on fresh seeds; with pooled statistics points behind, in
     (i) and (iii).
     """
     table = rows("confirmation", epoch=EPOCH)
@@ -75,8 +75,8 @@ STUDY = "plan and rows of results/study"
 FITTED = f"results/study, epoch {EPOCH}, averages over mini-batches, overall accuracy"
 
 CONFIRMED = (
-    f"results/confirmation, epoch {EPOCH}, seeds from {FRESH} on: overall accuracy, WLF+WBN minus "
-    "WLF+sBN, averages over mini-batches and pooled"
+    f"results/confirmation, epoch {EPOCH}, seeds from {FRESH} on: overall accuracy, "
+    "Weighted + WBN minus Weighted + BN, averages over mini-batches and pooled"
 )
 
 CHOICES = (
@@ -90,7 +90,7 @@ CHOICES = (
     Statement("{} points and {} coefficients", STUDY, points_and_coefficients),
     Statement(
         "move weighted BN by up to {} points on average",
-        f"{STUDY}, all_effects: the largest mean change in overall accuracy of WLF+WBN",
+        f"{STUDY}, all_effects: the largest mean change in overall accuracy of Weighted + WBN",
         largest_effect,
     ),
     Statement(
@@ -101,8 +101,8 @@ CHOICES = (
     Statement(
         "one of {} normalizers: in (iii) WBN is {} points behind with the batch's and {} with the "
         "data set's",
-        f"results/family, epoch {EPOCH}, averages over mini-batches: overall accuracy, WLF+WBN "
-        "minus WLF+sBN",
+        f"results/family, epoch {EPOCH}, averages over mini-batches: overall accuracy, "
+        "Weighted + WBN minus Weighted + BN",
         lambda: [count(len(LEVELS["loss_normalizer"])), *behind_by_normalizer("iii")],
     ),
     Statement(

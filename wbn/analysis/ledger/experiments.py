@@ -50,7 +50,7 @@ def hours() -> list[str]:
 
 
 def with_the_data_set_s_normalizer() -> list[object]:
-    """Minority accuracy of WLF+WBN in (iii), and the epoch."""
+    """Minority accuracy of Weighted + WBN in (iii), and the epoch."""
     reading = FAMILY[0] | {"loss_normalizer": "dataset"}
     only = {"experiment": "iii", "method": "wlf_wbn", "epoch": EPOCH}
     return [percent(rows("family", **reading, **only).accuracy_minority.mean()), EPOCH]
@@ -58,7 +58,7 @@ def with_the_data_set_s_normalizer() -> list[object]:
 
 @cache
 def leads() -> pd.DataFrame:
-    """Paired differences of WLF+WBN to both other methods, by experiment and reading."""
+    """Paired differences of Weighted + WBN to both other methods, by experiment and reading."""
     return pd.concat(CLAIMS[0].under(reading, rows("family")).evidence for reading in FAMILY)
 
 
@@ -80,7 +80,7 @@ def minority_of_standard(experiment: str) -> list[str]:
 
 
 def behind_by_normalizer(experiment: str) -> list[str]:
-    """Points by which WLF+WBN is behind WLF+sBN: the batch's normalizer, the data set's."""
+    """Points by which WBN is behind Weighted + BN: the batch's normalizer, the data set's."""
     gaps = []
     for normalizer in NORMALIZERS:
         reading = FAMILY[0] | {"loss_normalizer": normalizer}
@@ -103,7 +103,7 @@ def left_at_best_threshold(experiment: str) -> list[str]:
 
 
 def fall(experiment: str) -> list[object]:
-    """Minority accuracy of WLF+WBN by epoch, the epochs, and what the paper has."""
+    """Minority accuracy of Weighted + WBN by epoch, the epochs, and what the paper has."""
     only = {"experiment": experiment, "method": "wlf_wbn", "inference": STATED}
     mean = rows("family", **FAMILY[0], **only).groupby("epoch").accuracy_minority.mean()
     longer = rows("longer", **only).groupby("epoch").accuracy_minority.mean()
@@ -134,21 +134,43 @@ def too_few() -> list[str]:
 
 FAMILY_RUNS = "results/family"
 AT_END = f"{FAMILY_RUNS}, epoch {EPOCH}, averages over mini-batches"
-PAIRED = f"{AT_END}: 95 % intervals of WLF+WBN minus LF+sBN and WLF+sBN in overall accuracy"
+PAIRED = (
+    f"{AT_END}: 95 % intervals of Weighted + WBN minus Plain + BN and Weighted + BN in overall "
+    "accuracy"
+)
 
 BEST = (
-    f"results/cause, epoch {EPOCH}, averages over mini-batches: balanced accuracy, WLF+WBN minus "
-    "WLF+sBN, at the best threshold and as it is"
+    f"results/cause, epoch {EPOCH}, averages over mini-batches: balanced accuracy, "
+    "Weighted + WBN minus Weighted + BN, at the best threshold and as it is"
 )
 
 THREE_EXPERIMENTS = (
     *(
         Statement(words, "the paper's Table 2", lambda: [count(len(METHODS))])
-        for words in ("the worst of the {} methods", "the best of its {} methods")
+        for words in (
+            "the worst of the {} methods",
+            "the best of its {} methods",
+            "{} methods are compared throughout",
+        )
     ),
     Statement("{} seeds under each of {} readings", FAMILY_RUNS, seeds_and_readings),
     Statement("{} seeds under {} readings", FAMILY_RUNS, seeds_and_readings),
     Statement("{} seeds for each of its runs, under {} readings", FAMILY_RUNS, seeds_and_readings),
+    Statement(
+        "a mark is the mean of {} seeds with its {} % interval",
+        "wbn.figures.hero.hero_rows, wbn.analysis.intervals.LEVEL",
+        lambda: [seeds_and_readings()[0], percent(LEVEL, 0)],
+    ),
+    Statement(
+        "{} claims of the paper, judged after {} epochs under {} readings",
+        "wbn.analysis.claims, CLAIMS and EPOCH; wbn.experiments.protocol.FAMILY",
+        lambda: [count(len(CLAIMS)), EPOCH, count(len(FAMILY))],
+    ),
+    Statement(
+        "In C5, {} seeds, the number declared",
+        "wbn.analysis.claims",
+        lambda: [count(CLAIMS[4].seeds)],
+    ),
     Statement("leaves open ({} runs)", FAMILY_RUNS, lambda: [runs("family")]),
     Statement(
         "{} runs for the claims",
@@ -158,7 +180,7 @@ THREE_EXPERIMENTS = (
     Statement("took {} hours of one core", "seconds in the sidecars of results/", hours),
     Statement(
         "with the data set's normalizer they are at {} % at epoch {}",
-        f"{FAMILY_RUNS}, reading 5, (iii): mean minority accuracy of WLF+WBN",
+        f"{FAMILY_RUNS}, reading 5, (iii): mean minority accuracy of Weighted + WBN",
         with_the_data_set_s_normalizer,
     ),
     Statement(
@@ -175,7 +197,7 @@ THREE_EXPERIMENTS = (
         for words in (
             "behind both other methods after {} epochs",
             "After {} epochs WBN is behind both other methods",
-            "At epoch {}, WLF+WBN is the worst",
+            "At epoch {}, Weighted + WBN is the worst",
             "at epoch {}, which in (iii) is an accident of the epoch",
             "Verdicts are at epoch {}",
         )
@@ -189,7 +211,7 @@ THREE_EXPERIMENTS = (
     Statement("but for {} tie", PAIRED, lambda: behind()[2:]),
     Statement(
         "in (iii) {} and {} % of the minority class, where the paper has {} and {} %",
-        f"{AT_END}, reference reading: means of LF+sBN and WLF+sBN; the paper's Table 2",
+        f"{AT_END}, reference reading: means of Plain + BN and Weighted + BN; the paper's Table 2",
         lambda: minority_of_standard("iii"),
     ),
     Statement("{} % intervals", "wbn.analysis.intervals.LEVEL", lambda: [percent(LEVEL, 0)]),
@@ -201,7 +223,7 @@ THREE_EXPERIMENTS = (
     *(
         Statement(
             words,
-            f"{AT_END}: overall accuracy, WLF+WBN minus WLF+sBN",
+            f"{AT_END}: overall accuracy, Weighted + WBN minus Weighted + BN",
             lambda: behind_by_normalizer("iii"),
         )
         for words in (
@@ -227,7 +249,8 @@ THREE_EXPERIMENTS = (
     Statement(
         "in (iii) they are {0}, {1}, {2} and {3} % at epochs {4}, {5}, {6} and {7} in the "
         "reference reading, so that {2} at epoch {6} is near the paper's {8} by accident",
-        "results/family and results/longer: mean minority accuracy of WLF+WBN; the paper's Table 2",
+        "results/family and results/longer: mean minority accuracy of Weighted + WBN; the paper's "
+        "Table 2",
         lambda: fall("iii"),
     ),
     Statement(

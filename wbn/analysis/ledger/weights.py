@@ -59,7 +59,7 @@ def cost_of_full_weights(experiment: str) -> list[str]:
 
 
 def cost_of_choosing(*experiments: str) -> list[str]:
-    """Points of WLF+sBN between the beta that validation chose and the best on the test set."""
+    """Points of BN between the beta that validation chose and the best on the test set."""
     chosen = chosen_betas(rows("beta_folds", "beta", "fold"), "accuracy_balanced")
     beta = chosen[chosen.method == "wlf_sbn"].set_index("experiment").beta
     only = {"epoch": EPOCH, "inference": STATED, "method": "wlf_sbn", "loss_normalizer": "batch"}
@@ -176,14 +176,14 @@ WEIGHTS = (
     Statement(
         "stronger weights cost it: {} points in (iii) in the reference reading, {} with the data "
         "set's loss normalizer",
-        f"{BETAS}: WLF+WBN at beta = 1",
+        f"{BETAS}: Weighted + WBN at beta = 1",
         lambda: cost_of_full_weights("iii"),
     ),
     Statement(
         "costs standard BN {} and {} points against its best",
         f"results/beta_folds chooses; results/betas, epoch {EPOCH}, averages over mini-batches, "
-        "reference reading: balanced accuracy of WLF+sBN in (ii) and (iii), largest mean minus "
-        "that of the choice",
+        "reference reading: balanced accuracy of Weighted + BN in (ii) and (iii), largest mean "
+        "minus that of the choice",
         lambda: cost_of_choosing("ii", "iii"),
     ),
 )
