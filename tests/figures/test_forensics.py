@@ -1,11 +1,9 @@
-"""What the figures of hypotheses and repairs show is what they are given."""
+"""What the figure of hypotheses shows is what it is given."""
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from wbn.figures.forensics import SHAPES, scores_and_chances
-from wbn.figures.repair import leads_by_problem
 
 
 def test_a_mark_for_each_hypothesis_at_its_score_and_chance():
@@ -18,24 +16,3 @@ def test_a_mark_for_each_hypothesis_at_its_score_and_chance():
     np.testing.assert_allclose(drawn, 100 * board[["score", "chance"]])
     assert [text.get_text() for text in axes.texts] == ["the text"]
     assert [text.get_text() for text in axes.get_legend().get_texts()] == list(SHAPES)
-
-
-def test_each_finalist_has_its_lead_and_interval_in_its_loss_and_row():
-    leads = pd.DataFrame({
-        "loss": ["a", "a", "a", "a", "b", "b"], "arm": ["x", "x", "y", "y", "x", "x"],
-        "experiment": ["i", "lt50"] * 3, "mean": [0.01, -0.02, 0.0, 0.03, 0.04, 0.05],
-    })  # fmt: skip
-    leads = leads.assign(low=leads["mean"] - 0.01, high=leads["mean"] + 0.02)
-    figure = leads_by_problem(leads, {"i": "(i)", "lt50": "ratio 50"})
-    first, second = figure.axes
-    assert [axis.get_title() for axis in figure.axes] == ["a", "b"]
-    marks = {container.get_label(): container for container in first.containers}
-    assert list(marks) == ["x", "y"]
-    np.testing.assert_allclose(marks["x"].lines[0].get_xdata(), [1, -2])
-    (bars,) = marks["y"].lines[2]
-    assert bars.get_segments()[1][:, 0].tolist() == pytest.approx([2, 5])
-    upper, lower = (marks[arm].lines[0].get_ydata() for arm in "xy")
-    assert (np.round(upper) == [0, 1]).all()
-    assert (upper < lower).all()
-    assert [label.get_text() for label in first.get_yticklabels()] == ["(i)", "ratio 50"]
-    assert len(second.containers) == 1
