@@ -287,12 +287,7 @@ class Protocol:
                 f"experiment is {self.experiment!r}: output_shift_start and diagnosis are for two "
                 "classes"
             )
-        without = set(self.inference) & {*PROBES, *IN_BATCHES, "validated_threshold"}
-        if self.diagnosis != "none" and without:
-            raise ValueError(
-                f"inference is {self.inference}: {', '.join(sorted(without))} have no statistics "
-                "to diagnose, leave them or the diagnosis out"
-            )
+        self._check_inference()
         self._check_own_averages()
         if not two_classes and "validated_threshold" in self.inference:
             refuse("inference", self.inference, "a threshold is between two classes")
@@ -305,6 +300,19 @@ class Protocol:
                 )
         if self.network == "conv":
             self._check_convolution()
+
+    def _check_inference(self) -> None:
+        """Refuse kinds of inference that would be something else than their name says."""
+        kinds = set(self.inference)
+        stray = sorted(kinds & {*PROBES, *IN_BATCHES, "validated_threshold"})
+        if self.diagnosis != "none" and stray:
+            refuse("inference", stray, "they have no statistics to diagnose: leave one of both out")
+        if self.statistics in ("cross_fitted", "running_sums") and kinds & set(IN_BATCHES):
+            refuse("statistics", self.statistics, "test batches need those of the batch itself")
+        if "none" in (self.hidden_norm, self.output_norm) and kinds & set(MIXED):
+            refuse("inference", self.inference, "test_hm and the like need both layers normalized")
+        if "validated_threshold" in kinds and self.input_scaling != "unit":
+            refuse("input_scaling", self.input_scaling, "a validated threshold needs 'unit'")
 
     def _check_own_averages(self) -> None:
         """Refuse statistics that training does not keep, and weights that nobody has."""

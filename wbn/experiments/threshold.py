@@ -34,9 +34,10 @@ def best_threshold(signal: Tensor, minority: Tensor) -> float:
     2.5
     """
     signal, order = signal.double().sort()
-    minority = minority[order].double()
-    gain = ((1 - minority) / (1 - minority).sum() - minority / minority.sum()).cumsum(0)
-    gain[:-1][signal[1:] == signal[:-1]] = -1  # no threshold fits between equal signals
+    few, many = minority.sum(), (~minority).sum()
+    # In whole numbers, few * many times the gain, so that equal ones are equal.
+    gain = torch.where(minority[order], -many, few).cumsum(0)
+    gain[:-1][signal[1:] == signal[:-1]] = -(len(signal) ** 2)  # no threshold fits between equals
     place = int(gain[:-1].argmax())
     return float(signal[place] + signal[place + 1]) / 2
 

@@ -120,7 +120,8 @@ class OneOf:
         """The value itself."""
         if not isinstance(value, str) or value not in self.names:
             names = list(self.names)
-            few = names if len(names) <= MOST_NAMES else get_close_matches(str(value), names, 3)
+            text = value[:SHOWN] if isinstance(value, str) else ""
+            few = names if len(names) <= MOST_NAMES else get_close_matches(text, names, 3)
             few = few or names[:MOST_NAMES]
             more = f" or {len(names) - len(few)} others" if len(few) < len(names) else ""
             refuse(name, value, f"choose one of {', '.join(few)}{more}")
