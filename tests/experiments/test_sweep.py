@@ -22,14 +22,13 @@ from wbn.experiments.sweep import OlderSources, SweepError, plan_units, sweep
 from wbn.experiments.training import run
 from wbn.experiments.verify import agreement, first_epoch_check, reproduce, spot_check, verify
 
+PATIENCE = 600  # seconds: a guard against hanging, which a busy machine must not reach
 PROTOCOLS = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf_wbn")]
 SCRIPT = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from wbn.experiments import Protocol
 from wbn.experiments.sweep import sweep
-
-PATIENCE = 600  # seconds: a guard against hanging, which a busy machine must not reach
 if __name__ == "__main__":
     protocols = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf_wbn")]
     table = sweep(protocols, range(40), sys.argv[1], ThreadPoolExecutor(1), progress=False)

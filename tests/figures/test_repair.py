@@ -18,7 +18,7 @@ def test_each_finalist_has_its_lead_and_interval_in_its_loss_and_row():
     assert [axis.get_title("left") for axis in figure.axes] == ["a", "b"]
     marks = {container.get_label(): container for container in first.containers}
     assert list(marks) == ["x", "y"]
-    np.testing.assert_allclose(marks["x"].lines[0].get_xdata(), [1, -2])
+    assert list(marks["x"].lines[0].get_xdata()) == pytest.approx([1, -2])
     (bars,) = marks["y"].lines[2]
     assert bars.get_segments()[1][:, 0].tolist() == pytest.approx([2, 5])
     upper, lower = (marks[arm].lines[0].get_ydata() for arm in "xy")
