@@ -21,7 +21,7 @@ def test_each_finalist_has_its_lead_and_interval_in_its_loss_and_row():
     assert list(marks["x"].lines[0].get_xdata()) == pytest.approx([1, -2])
     (bars,) = marks["y"].lines[2]
     assert bars.get_segments()[1][:, 0].tolist() == pytest.approx([2, 5])
-    upper, lower = (marks[arm].lines[0].get_ydata() for arm in "xy")
+    upper, lower = (np.array(marks[arm].lines[0].get_ydata(), float) for arm in "xy")
     assert (np.round(upper) == [0, 1]).all()
     assert (upper < lower).all()
     assert [label.get_text() for label in first.get_yticklabels()] == ["(i)", "ratio 50"]
