@@ -11,6 +11,7 @@ from wbn.analysis.intervals import paired_difference
 from wbn.analysis.predictions import Prediction
 from wbn.analysis.repair import (
     ADJUSTED,
+    CONTROL,
     DECLARED,
     METRIC,
     PLAIN,
@@ -24,6 +25,7 @@ from wbn.analysis.repair import (
 )
 
 THRESHOLD = "validated threshold"
+BALANCED = "class averages"
 
 
 def baselines() -> pd.DataFrame:
@@ -43,6 +45,15 @@ def baselines() -> pd.DataFrame:
 def against(method: str, baseline: str) -> pd.DataFrame:
     """`paired_difference` of two of `baselines`."""
     return paired_difference(baselines(), method, baseline, METRIC)
+
+
+def balance() -> pd.DataFrame:
+    """Class averages ahead of running averages that are not balanced, with a weighted loss."""
+    tables = [primary(labeled(store)) for store in ("repair", "repair_control")]
+    rows = pd.concat(tables)
+    rows = rows[rows.loss == WEIGHTED_LOSS]
+    rows = rows.assign(method=rows.arm, inference="primary")
+    return paired_difference(rows, BALANCED, CONTROL, METRIC)
 
 
 def _none_earned(loss: str, table: pd.DataFrame) -> bool:
@@ -93,5 +104,14 @@ REPAIR = (
         "the three mean differences lie between -1 and 1 point",
         lambda: against(THRESHOLD, WEIGHTED_LOSS),
         lambda table: bool((table["mean"].abs() <= 0.01).all()),
+    ),
+    Prediction(
+        "11.6 balance",
+        "Balance matters: class averages are ahead of running averages that are not balanced.",
+        "wbn/analysis/predictions_repair.py, 2026-11-17, when validation was known, before the "
+        "test runs",
+        "the intervals of the difference lie above zero in at least two of (i) to (iii), ten seeds",
+        balance,
+        lambda table: bool((table.low > 0).sum() >= 2),
     ),
 )

@@ -37,6 +37,10 @@ ARMS: dict[str, Mapping[str, object]] = {
     "class averages, weighted output, frozen shift": HIDDEN | BOTH | {"output_shift_rate": 0.0},
 }
 CANDIDATES = tuple(ARMS)[2:]
+# The same averages without balance: a control that was added when validation had chosen, before the
+# test runs. It is no candidate.
+CONTROL = "running averages"
+CONTROLS = {CONTROL: HIDDEN | {"hidden_norm": "standard"}}
 WEIGHTED_LOSS, ADJUSTED = "weighted loss", "logit adjustment"
 SAMPLER, PLAIN = "oversampling", "plain loss"
 LOSSES = (WEIGHTED_LOSS, ADJUSTED)
@@ -53,11 +57,12 @@ def loss_of(protocol: Protocol) -> str:
 
 
 def arm_of(protocol: Protocol) -> str:
-    """The name in `ARMS` of what normalizes a protocol's layers."""
+    """The name in `ARMS` or `CONTROLS` of what normalizes a protocol's layers."""
     resolved = protocol.resolved()
     chosen = {name: getattr(resolved, name) for name in FIELDS}
     reference = {name: getattr(Protocol, name) for name in FIELDS}
-    return next(arm for arm, choices in ARMS.items() if reference | choices == chosen)
+    arms = (ARMS | CONTROLS).items()
+    return next(arm for arm, choices in arms if reference | choices == chosen)
 
 
 @cache

@@ -141,7 +141,8 @@ class Protocol:
         moments of the other, "running_sums" with running sums over earlier mini-batches. A
         hypothesis about Table 2: "detached" takes the moments for constants in the gradient. A
         repair: "class_averages" normalizes the hidden layer with balanced moments from running
-        averages of each class, and the output layer with its own moments.
+        averages of each class, and the output layer with its own moments; with the `hidden_norm`
+        "standard", for comparison, with running averages that are not balanced.
     output_shift_start, output_shift_rate
         Difference of the shifts of the output layer at the start, minority minus majority, and
         how many times faster than the rest they are learned; *0 and 1 are our reading*. With
@@ -328,10 +329,12 @@ class Protocol:
         plain = self.method == "lf_sbn" or self.weighting == "uniform"
         if self.norm_weighting is not None and not plain:
             refuse("norm_weighting", self.norm_weighting, "it is for a loss without weights")
-        if own and (self.hidden_norm != "weighted" or (plain and self.norm_weighting is None)):
+        unweighted = plain and self.norm_weighting is None
+        balanced = self.hidden_norm == "weighted" and not unweighted
+        if own and not balanced and self.hidden_norm != "standard":
             raise ValueError(
-                "class_averages are balanced by weights: hidden_norm must be 'weighted', and a "
-                "loss without weights needs norm_weighting"
+                "class_averages are balanced by weights: hidden_norm must be 'weighted' and the "
+                "loss or norm_weighting have some, or hidden_norm be 'standard'"
             )
 
     def _check_convolution(self) -> None:

@@ -131,7 +131,7 @@ class Trainer:
         self.data = data = Block(protocol, seeds)
         network = NETWORKS[protocol.network]
         self.network: ReplicaNetwork = network(protocol, seeds, data.data_set.shape, data.classes)
-        if protocol.statistics == "class_averages":
+        if protocol.statistics == "class_averages" and protocol.hidden_norm == "weighted":
             weight = data.class_weight.to(data.dtype)
             share = data.class_weight.double() * data.counts.double()
             self.network.layers[0].class_weight = weight

@@ -131,7 +131,8 @@ class ClassAveragesLayer(RunningSumsLayer):
     with the bar for a running average and :math:`\pi_k` the share of class k in the total weight
     of the data set: what the loss counts. Unlike in running sums, these shares are exact, however
     many samples of a class were seen of late; a class that was not seen yet is left out. Forward
-    and backward pass are those of running sums, in the form of batch renormalization.
+    and backward pass are those of running sums, in the form of batch renormalization. Where `norm`
+    is "standard" classes are not told apart: running averages that are not balanced, for comparison.
     """
 
     class_weight: Tensor  # (K,), distinct: a sample's class is known by its weight
@@ -139,11 +140,15 @@ class ClassAveragesLayer(RunningSumsLayer):
 
     def _sums(self, x: Tensor, w: Tensor | None) -> tuple[Tensor, ...]:
         """Sums of 1, x and x^2 over the samples of each class, (S, K, C), in double precision."""
+        if w is None:
+            return super()._sums(x, w)
         x, member = x.double(), (w == self.class_weight).double().mT
         return tuple(torch.bmm(member, power) for power in (torch.ones_like(x), x, x * x))
 
     def running(self) -> tuple[Tensor, Tensor]:
         """Mean M and variance V; before the first step, those of the mini-batch itself."""
+        if self.norm == "standard":
+            return super().running()
         total, first, second = self.latest if self.sums is None else self.sums
         share = torch.where(total > 0, self.share[:, None], 0.0)
         share = share / (share.sum(SAMPLES, keepdim=True) * total.clamp(min=1e-300))
