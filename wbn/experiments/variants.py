@@ -131,8 +131,8 @@ class ClassAveragesLayer(RunningSumsLayer):
     with the bar for a running average and :math:`\pi_k` the share of class k in the total weight
     of the data set: what the loss counts. Unlike in running sums, these shares are exact, however
     many samples of a class were seen of late; a class that was not seen yet is left out. Forward
-    and backward pass are those of running sums, in the form of batch renormalization. Where `norm`
-    is "standard" classes are not told apart: running averages that are not balanced, for comparison.
+    and backward pass are those of running sums, in the form of batch renormalization. Where
+    `norm` is "standard" classes are not told apart: running averages without balance, a control.
     """
 
     class_weight: Tensor  # (K,), distinct: a sample's class is known by its weight
