@@ -1,6 +1,7 @@
 """A validated threshold, against all thresholds there are and against five runs of its own."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pandas as pd
 import pytest
@@ -23,7 +24,7 @@ def best_by_trial(signal, minority):
     return {
         (a + b) / 2: sum(s > (a + b) / 2 for s in few) * len(many)
         + sum(s < (a + b) / 2 for s in many) * len(few)
-        for a, b in zip(levels, levels[1:], strict=False)
+        for a, b in pairwise(levels)
     }
 
 
