@@ -1,4 +1,4 @@
-"""The README's example runs as it stands, and its claims are those of the results."""
+"""The README's example runs as it stands, and its verdicts are those of the results."""
 
 import re
 from pathlib import Path
@@ -23,9 +23,16 @@ def test_usage_example_runs():
         assert names["deployed"](names["images"]).isfinite().all()
 
 
-def test_claims_table_is_what_the_stored_results_say(monkeypatch):
+def test_grid_of_verdicts_is_what_the_stored_results_say(monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[1])
-    result = CliRunner().invoke(app, ["claims"])
+    result = CliRunner().invoke(app, ["claims", "--grid"])
     assert result.exit_code == 0, result.output
-    (printed,) = re.findall(r"<!-- wbn claims -->\n(.*?)\n<!-- end -->", README, re.DOTALL)
+    (printed,) = re.findall(r"<!-- wbn claims --grid -->\n(.*?)\n<!-- end -->", README, re.DOTALL)
     assert result.output.strip() == printed.strip()
+
+
+def test_pictures_are_there_for_light_and_dark():
+    pictures = re.findall(r'(?:src|srcset)="(.*?)"', README)
+    assert pictures == ["book/_static/hero-dark.svg", "book/_static/hero-light.svg"]
+    assert all((Path(__file__).parents[1] / picture).is_file() for picture in pictures)
+    assert len(re.search(r'alt="(.*?)"', README)[1]) > 100

@@ -233,17 +233,21 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command(epilog="Examples: `wbn claims`; `wbn claims again`")
+@app.command(epilog="Examples: `wbn claims`; `wbn claims again --grid`")
 @_explained()
 def claims(
     folder: Annotated[
         Path, typer.Argument(help="Folder with the stores family and corrections.")
     ] = Path("results"),
+    grid: Annotated[
+        bool, typer.Option("--grid", help="Print a symbol for each claim and reading.")
+    ] = False,
 ) -> None:
     """Judge the paper's claims from stored results, and print the verdicts in Markdown."""
     import pandas as pd
 
     from wbn.analysis.claims import claims_markdown
+    from wbn.analysis.grid import grid_markdown
     from wbn.experiments.store import Store
 
     for name in ("family", "corrections"):
@@ -252,7 +256,7 @@ def claims(
     tables = [store.read(unit) for store in stores for unit, _ in store.units()]
     if not tables:
         raise ValueError(f"{folder} holds no results: run the plans of the two stores first")
-    out.print(claims_markdown(pd.concat(tables)))
+    out.print((grid_markdown if grid else claims_markdown)(pd.concat(tables)))
 
 
 @app.command(epilog="Example: `wbn weights 5923,45 --beta 0.999`")

@@ -11,7 +11,9 @@ from pages import VERBATIM, markdown, myst_parser
 
 from wbn.analysis.ledger import Statement
 
-CLAIMS = re.compile(r"<!-- wbn claims -->.*?<!-- end -->", re.DOTALL)  # compared by test_readme
+CLAIMS = re.compile(
+    r"<!-- wbn claims --grid -->.*?<!-- end -->", re.DOTALL
+)  # compared by test_readme
 WORDS = (
     "two three four five six seven eight nine ten eleven twelve thirteen "
     "fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty hundred half "

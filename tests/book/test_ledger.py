@@ -46,6 +46,8 @@ NAMES = (
     r"two epochs of every kind of arm",
     r"one of two classes",
     r"0 at the majority's mean and 1 at the minority's",
+    r"\d+ min\b|five minutes",  # compared with the words of the pages by test_intro
+    r"(of|image of a|the) digit [01]|image of a [01]",
     r"the four differences|three kinds of statements|in ten lines",
 )
 

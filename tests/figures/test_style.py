@@ -48,6 +48,11 @@ def test_colors_are_readable_on_both_grounds(color):
     assert contrast(rgb(color), rgb(DARK)) >= 3  # where no style sheet helps
 
 
+@pytest.mark.parametrize("color", [style.INK, *MARKS])
+def test_files_for_the_dark_have_the_colors_of_the_style_sheet(color):
+    assert rgb(style.in_the_dark(color)) == pytest.approx(in_the_dark(color), abs=0.51 / 255)
+
+
 @pytest.mark.parametrize("color", [style.MAJORITY_IN_THE_DARK, style.MINORITY_IN_THE_DARK])
 def test_colors_for_the_dark_are_readable_there(color):
     assert contrast(rgb(color), rgb(DARK)) >= 4.5

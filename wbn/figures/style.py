@@ -41,6 +41,23 @@ RC = {
 }
 
 
+# The matrix of CSS's hue-rotate(180deg), which with invert(1) turns lightness around.
+HUE_ROTATED = ((-0.574, 1.43, 0.144), (0.426, 0.43, 0.144), (0.426, 1.43, -0.856))
+
+
+def in_the_dark(color: str) -> str:
+    """What the book's style sheet makes of a color on dark pages, where no style sheet helps.
+
+    Examples
+    --------
+    >>> in_the_dark(INK) > INK
+    True
+    """
+    rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)])
+    turned = np.clip(np.round(HUE_ROTATED @ (255 - rgb)), 0, 255).astype(int)
+    return "#" + "".join(f"{part:02x}" for part in turned)
+
+
 def use_house_style() -> None:
     """Set seaborn's theme, and have notebooks show figures as SVG that is the same each time."""
     sns.set_theme("paper", "ticks", [MAJORITY, MINORITY], font_scale=1.15, rc=RC)

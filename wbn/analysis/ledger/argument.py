@@ -148,14 +148,20 @@ ARGUMENT = (
         f"{FIRST}: Kish's effective sample size",
         lambda: [BATCH, worth_with_one()],
     ),
-    Statement("{} zeros and a single one", PICTURE, lambda: [int((~batch().minority).sum())]),
+    Statement(
+        "{} images of the digit 0 and a single image of the digit 1",
+        PICTURE,
+        lambda: [int((~batch().minority).sum())],
+    ),
     Statement("A mini-batch of {} images", PICTURE, lambda: [len(batch().minority)]),
     Statement(
-        "A zero weighs {} and the one weighs {}",
+        "An image of a 0 weighs {} and the image of a 1 weighs {}",
         f"{FIRST}: inverse class frequencies",
         lambda: [f"{weight:.2f}" for weight in inverse_frequency(sizes("i")).tolist()],
     ),
     Statement(
-        "subtracts {}, a mean in the middle of the zeros; the weighted mean is {}", PICTURE, means
+        "subtracts {}, a mean in the middle of the majority; the weighted mean is {}",
+        PICTURE,
+        means,
     ),
 )

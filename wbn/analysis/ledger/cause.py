@@ -225,13 +225,7 @@ CAUSES = (
     Statement(
         "in the batches predict, to within {}", "prediction 7.1, its evidence", lambda: drift()[1:]
     ),
-    *(
-        Statement(words, JUDGED, held)
-        for words in (
-            "Of {} predictions {} held; they",
-            "Of {} predictions, declared before their runs and not blind, {} held",
-        )
-    ),
+    Statement("Of {} predictions, declared before their runs and not blind, {} held", JUDGED, held),
     Statement(
         "Of {} predictions {} held and {} failed",
         JUDGED,

@@ -147,11 +147,30 @@ BEST = (
 THREE_EXPERIMENTS = (
     *(
         Statement(words, "the paper's Table 2", lambda: [count(len(METHODS))])
-        for words in ("the worst of the {} methods", "the best of its {} methods")
+        for words in (
+            "the worst of the {} methods",
+            "the best of its {} methods",
+            "{} methods are compared throughout",
+        )
     ),
     Statement("{} seeds under each of {} readings", FAMILY_RUNS, seeds_and_readings),
     Statement("{} seeds under {} readings", FAMILY_RUNS, seeds_and_readings),
     Statement("{} seeds for each of its runs, under {} readings", FAMILY_RUNS, seeds_and_readings),
+    Statement(
+        "a mark is the mean of {} seeds with its {} % interval",
+        "wbn.figures.hero.hero_rows, wbn.analysis.intervals.LEVEL",
+        lambda: [seeds_and_readings()[0], percent(LEVEL, 0)],
+    ),
+    Statement(
+        "{} claims of the paper, judged after {} epochs under {} readings",
+        "wbn.analysis.claims, CLAIMS and EPOCH; wbn.experiments.protocol.FAMILY",
+        lambda: [count(len(CLAIMS)), EPOCH, count(len(FAMILY))],
+    ),
+    Statement(
+        "In C5, {} seeds, the number declared",
+        "wbn.analysis.claims",
+        lambda: [count(CLAIMS[4].seeds)],
+    ),
     Statement("leaves open ({} runs)", FAMILY_RUNS, lambda: [runs("family")]),
     Statement(
         "{} runs for the claims",

@@ -1,0 +1,54 @@
+"""The verdicts at a glance: claims by readings, a symbol for each."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from wbn.analysis.claims import CLAIMS, by_reading
+from wbn.experiments.protocol import FAMILY
+
+# Told apart by their shapes, so that they need no color.
+SYMBOLS = {"replicated": "✓", "not replicated": "✗", "undecided": "○"}
+CHOICES = {
+    "loss_normalizer": ("the loss is divided by the weight of", {"dataset": "data set"}),
+    "batch_order": ("mini-batches are", {"reshuffle": "reshuffled"}),
+    "learning_rate": ("learning rate", {}),
+}
+
+
+def verdict_grid(table: pd.DataFrame) -> pd.DataFrame:
+    """What tells the readings of the family apart, and whether each claim holds in them.
+
+    Parameters
+    ----------
+    table
+        Rows of ``sweep`` that hold the protocols of all claims.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A column for each reading, from 1 on. First a row for each choice in which readings
+        differ, then one for each claim, with `SYMBOLS`.
+    """
+    readings = pd.DataFrame(FAMILY).astype(str)
+    rows = {words: readings[name].replace(known) for name, (words, known) in CHOICES.items()}
+    outcomes = by_reading(CLAIMS, table).replace(SYMBOLS)
+    rows |= {f"{c.name} ({c.origin}). {c.words}": outcomes[c.name] for c in CLAIMS}
+    columns = pd.RangeIndex(1, len(FAMILY) + 1, name="reading")
+    return pd.DataFrame({words: list(row) for words, row in rows.items()}, columns).T
+
+
+def grid_markdown(table: pd.DataFrame) -> str:
+    """`verdict_grid` and the meaning of its symbols in Markdown."""
+    grid = verdict_grid(table)
+    lines = [
+        f"| reading | {' | '.join(map(str, grid.columns))} |",
+        f"|---|{':-:|' * len(grid.columns)}",
+        *(
+            f"| {words} | {' | '.join(row)} |"
+            for words, row in zip(grid.index, grid.values, strict=True)
+        ),
+        "",
+        ", ".join(f"{symbol} {outcome}" for outcome, symbol in SYMBOLS.items()),
+    ]
+    return "\n".join(lines)
