@@ -28,6 +28,13 @@ CHOICES = {
     "output_norm": "output BN",
     "hidden_norm": "hidden BN",
     "inference": "inference statistics",
+    "reference": "reference reading",
+    "loss: data set": "the data set's loss normalizer",
+    "order: fixed": "fixed order of batches",
+    "order: replaced": "batches drawn with replacement",
+    "last batch: drop": "last batch dropped",
+    "corr.: none": "correction `none`",
+    "corr.: reliability": "correction `reliability`",
     "minority_weight": "the minority's weight",
     "majority_weight": "the majority's weight",
 }
