@@ -18,6 +18,8 @@ from wbn import __version__
 from wbn.__main__ import main
 from wbn.cli import app
 
+PATIENCE = 600  # seconds: a guard against hanging, which a busy machine must not reach
+
 RESULTS = Path(__file__).parents[1] / "results"
 PLAN = """
 seeds = 12
@@ -215,7 +217,7 @@ def test_interrupt_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
             while not list(store.glob("*.csv")):
                 assert job.poll() is None
             os.killpg(job.pid, signal.SIGINT)
-            job.wait(timeout=60)
+            job.wait(timeout=PATIENCE)
         finally:  # a sweep that goes on would be waited for
             with suppress(ProcessLookupError):
                 os.killpg(job.pid, signal.SIGKILL)
@@ -285,7 +287,7 @@ def wbn_process(*arguments, **environment):
         env=os.environ | environment,
         encoding="utf-8",
         errors="surrogateescape",
-        timeout=100,
+        timeout=PATIENCE,
     )
 
 
@@ -315,7 +317,7 @@ def test_an_interrupt_at_any_moment_is_told_in_a_line(command):
             assert job.stdout.readline() == "started\n"
             time.sleep(press * 0.2)  # seconds, of one to three that the imports take
             job.send_signal(signal.SIGINT)
-            _, errors = job.communicate(timeout=60)
+            _, errors = job.communicate(timeout=PATIENCE)
         if job.returncode == 130:
             assert errors == "Interrupted.\n"
         else:  # it was done before, or on its way out, when Python lets signals through

@@ -13,7 +13,7 @@ from wbn import accumulation, distributed
 from wbn.analysis.messages import messages
 
 MESSAGES = messages().message.unique()
-CHAPTER = "\n\n".join(markdown(BOOK / "11_using_wbn.ipynb"))
+CHAPTER = "\n\n".join(markdown(BOOK / "12_using_wbn.ipynb"))
 
 
 def public(module):

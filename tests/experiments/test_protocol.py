@@ -9,9 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wbn.experiments.protocol import BY_LAYER, METHODS, PROBES, Protocol
+from wbn.experiments.protocol import (
+    BY_LAYER,
+    IN_BATCHES,
+    METHODS,
+    MIXED,
+    MOVING,
+    OWN_AVERAGES,
+    PROBES,
+    Protocol,
+)
 
 RESULTS = Path(__file__).parents[2] / "results"
+APART = {"input_scaling": "standardized_apart"}
+SUMS = {"statistics": "running_sums"}
+WEIGHTED = {"hidden_norm": "weighted"}
+OWN = {"statistics": "class_averages", "inference": "class_averages"} | WEIGHTED
 
 
 def test_reference_reading_is_the_paper():
@@ -249,12 +262,49 @@ def test_a_value_of_the_wrong_type_is_refused_in_one_line_with_its_name(field, o
         ({"experiment": "lt10", "diagnosis": "threshold"}, "experiment is 'lt10': .* two classes$"),
         ({"inference": "running_sums"}, r"inference is .*; running_sums need statistics of that"),
         ({"diagnosis": "threshold", "inference": PROBES}, "have no statistics to diagnose"),
+        ({"diagnosis": "threshold", "inference": "validated_threshold"}, "no statistics to diag"),
+        ({"diagnosis": "threshold", "inference": ["pooled", "weighted_test"]}, "no statistics to"),
+        ({"statistics": "running_sums", "inference": "test_batches_50"}, "need those of the batch"),
+        ({"statistics": "cross_fitted", "inference": "weighted_test"}, "need those of the batch"),
+        ({"output_norm": "none", "inference": "test_ov"}, "need both layers normalized"),
+        ({"inference": ["validated_threshold"]} | APART, "a validated threshold needs 'unit'"),
+        ({"evaluate_on": "validation"} | APART, "evaluate_on is 'validation': .* the test set$"),
+        *(
+            ({"evaluate_on": "validation", "inference": kind}, "evaluate_on is 'validation': ")
+            for kind in ("validated_threshold", MIXED[0], *IN_BATCHES)
+        ),
+        (
+            {"experiment": "lt10", "inference": ["pooled", "validated_threshold"]},
+            r"inference is \('pooled', 'validated_threshold'\); a threshold is between two classes",
+        ),
+        ({"inference": "class_averages"}, "'batch' .*: class_averages go with class_averages, "),
+        ({"inference": "class_averages_pooled"} | SUMS, "statistics are 'running_sums' and "),
+        (OWN | {"inference": "batch_average"}, "class_averages go with .* and pooled$"),
+        (OWN | {"inference": ["pooled", "validated_threshold"]}, "go with .* and pooled$"),
+        (OWN | {"hidden_norm": "standard"}, "hidden_norm must be 'weighted'"),
+        (OWN | {"weighting": "uniform"}, "a loss without weights needs norm_weighting$"),
+        (OWN | {"method": "lf_sbn"}, "a loss without weights needs norm_weighting$"),
+        ({"norm_weighting": "inverse_frequency"}, "norm_weighting is .*; it is for a loss without"),
+        ({"norm_weighting": "uniform"}, "choose one of inverse_frequency$"),
+        ({"network": "conv", "activation": "tanh"}, "choose 'mlp' for activation$"),
+        ({"network": "conv", "statistics": "detached"}, "choose 'mlp' for statistics$"),
+        ({"network": "conv", "inference": ["pooled", "test_hm"]}, "choose 'mlp' for test_hm$"),
+        ({"activation": "gelu"}, "activation is 'gelu'; choose one of relu, sigmoid, tanh$"),
+        ({"loss": "hinge"}, "loss is 'hinge'; choose one of cross_entropy, squared_error$"),
+        ({"optimizer": "adamw"}, "optimizer is 'adamw'; choose one of adam, sgd$"),
+        ({"input_scaling": "raw"}, "choose one of unit, standardized_apart$"),
+        ({"inference": "test_hv_hm"}, r"'test_hv_hm'; choose one of test_\w+, .* or \d+ others$"),
+        (
+            {"inference": [16**5000]},
+            r"more than 4000 digits; choose one of batch_average, .* others",
+        ),
     ],
 )
 def test_what_would_fail_in_training_is_refused_before(changes, message):
     with pytest.raises(ValueError, match=message) as error:
         Protocol.paper(**{"experiment": "i", "method": "wlf_wbn"} | changes)
     assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 350
 
 
 @pytest.mark.parametrize(
@@ -263,11 +313,17 @@ def test_what_would_fail_in_training_is_refused_before(changes, message):
         {"statistics": "running_sums", "inference": ["running_sums", *BY_LAYER]},
         {"experiment": "lt10", "statistics": "cross_fitted", "output_shift_rate": 0},
         {"diagnosis": "threshold", "output_shift_start": -1.5, "output_shift_rate": 3},
+        {"statistics": "detached", "activation": "tanh", "inference": [*IN_BATCHES, *MIXED]},
+        {"initialization": "he_normal", "optimizer": "sgd", "loss": "squared_error"},
+        {"inference": ["validated_threshold", "never_updated", *MOVING]},
+        APART | {"inference": ["batch_average", *IN_BATCHES, *MIXED]},
+        {"weighting": "uniform", "norm_weighting": "inverse_frequency", "logit_adjustment": 1.0},
+        {"statistics": "class_averages", "inference": [*OWN_AVERAGES, "pooled"]} | WEIGHTED,
     ],
 )
 def test_interventions_are_allowed_and_seen_by_the_hash(changes):
     protocol = Protocol.paper(**{"experiment": "i", "method": "wlf_wbn"} | changes)
-    named = {key for key in changes if key != "experiment"}
+    named = {key for key in changes if key not in ("experiment", "hidden_norm")}
     assert set(protocol.differences) == named
     assert Protocol.from_dict(json.loads(json.dumps(protocol.to_dict()))).hash == protocol.hash
 

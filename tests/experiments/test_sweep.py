@@ -22,6 +22,7 @@ from wbn.experiments.sweep import OlderSources, SweepError, plan_units, sweep
 from wbn.experiments.training import run
 from wbn.experiments.verify import agreement, first_epoch_check, reproduce, spot_check, verify
 
+PATIENCE = 600  # seconds: a guard against hanging, which a busy machine must not reach
 PROTOCOLS = [Protocol.paper("i", m, hidden=3, epochs=1) for m in ("lf_sbn", "wlf_wbn")]
 SCRIPT = """
 import sys
@@ -325,7 +326,7 @@ def test_processes_of_a_killed_sweep_end_too(tmp_path):
         children = psutil.Process(job.pid).children()
         job.kill()
     assert children
-    assert psutil.wait_procs(children, timeout=30)[1] == []
+    assert psutil.wait_procs(children, timeout=PATIENCE)[1] == []
 
 
 def test_tqdm_disable_silences_the_bar(tmp_path):

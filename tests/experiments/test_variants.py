@@ -16,11 +16,11 @@ BOTH = pytest.mark.parametrize("kind", [CrossFittedLayer, RunningSumsLayer])
 NORMS = pytest.mark.parametrize("norm", ["weighted", "standard"])
 
 
-def make(kind, norm="weighted", correction="frequency", relu=False, replicas=3, seed=0):
+def make(kind, norm="weighted", correction="frequency", activation=None, replicas=3, seed=0):
     """A layer of 5 inputs and 4 outputs in double precision, gamma and b drawn too."""
     generator = torch.Generator().manual_seed(seed)
     draw = {"generator": generator, "dtype": torch.float64}
-    layer = kind(torch.randn(replicas, 4, 5, **draw), norm, correction, EPS, relu)
+    layer = kind(torch.randn(replicas, 4, 5, **draw), norm, correction, EPS, activation)
     layer.weight, layer.bias = (torch.randn(replicas, 1, 4, **draw) for _ in range(2))
     return layer
 
@@ -72,7 +72,7 @@ def check_gradients(layer, z, grad, expected):
         x = z[s] @ leaves[0].T
         x.retain_grad()
         y = expected(s, x, leaves[1][0], leaves[2][0])
-        y = y.relu() if layer.relu else y
+        y = layer.activation.apply(y.clone()) if layer.activation else y
         y.backward(grad[s])
         torch.testing.assert_close(layer.saved[2][s], y.detach())
         torch.testing.assert_close(returned[s], x.grad)
@@ -81,10 +81,10 @@ def check_gradients(layer, z, grad, expected):
 
 
 @NORMS
-@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("activation", [None, "relu", "tanh"])
 @pytest.mark.parametrize("correction", DIVISORS)
-def test_cross_fitted_halves_equal_a_loop_over_samples(norm, relu, correction):
-    layer = make(CrossFittedLayer, norm, correction, relu)
+def test_cross_fitted_halves_equal_a_loop_over_samples(norm, activation, correction):
+    layer = make(CrossFittedLayer, norm, correction, activation)
     z, w, grad = batch()
     layer.forward(z, w)
     counted = w if norm == "weighted" else torch.ones_like(w)
@@ -96,9 +96,9 @@ def test_cross_fitted_halves_equal_a_loop_over_samples(norm, relu, correction):
 
 
 @NORMS
-@pytest.mark.parametrize("relu", [False, True])
-def test_running_sums_equal_batch_renormalization(norm, relu):
-    layer = make(RunningSumsLayer, norm, relu=relu)
+@pytest.mark.parametrize("activation", [None, "relu", "tanh"])
+def test_running_sums_equal_batch_renormalization(norm, activation):
+    layer = make(RunningSumsLayer, norm, activation=activation)
     step(layer, seed=2)
     mean, var = layer.running()
     z, w, grad = batch(seed=3)

@@ -7,6 +7,8 @@ import pytest
 
 from wbn.experiments.workers import ATTEMPTS, LocalProcesses, WorkerDied
 
+PATIENCE = 600  # seconds: a guard against hanging, which a busy machine must not reach
+
 
 @pytest.fixture(scope="module")
 def processes():
@@ -51,14 +53,14 @@ def test_what_cannot_be_sent_is_told(processes):
 
 def test_a_call_that_cannot_be_sent_is_told(processes):
     with pytest.raises(AttributeError, match="local object"):
-        processes.submit(lambda: 1).result(timeout=60)
+        processes.submit(lambda: 1).result(timeout=PATIENCE)
     assert processes.submit(int, "1").result() == 1
 
 
 def test_an_error_that_cannot_be_received_is_told(processes):
     code = "import urllib.error; raise urllib.error.ContentTooShortError('short', b'')"
     with pytest.raises(TypeError, match="content"):  # it pickles, and does not unpickle
-        processes.submit(exec, code).result(timeout=60)
+        processes.submit(exec, code).result(timeout=PATIENCE)
     assert processes.submit(int, "1").result() == 1
 
 
@@ -75,7 +77,7 @@ def test_a_process_that_cannot_be_started_is_told(monkeypatch, error, raised):
 
     monkeypatch.setattr(LocalProcesses, "_start", fail)
     with LocalProcesses(1) as processes, pytest.raises(raised, match=str(error)):
-        processes.submit(int, "1").result(timeout=10)
+        processes.submit(int, "1").result(timeout=PATIENCE)
 
 
 def test_an_error_ends_the_processes_whatever_they_do():

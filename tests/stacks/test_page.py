@@ -9,7 +9,7 @@ import torch
 
 import wbn
 
-CHAPTER = Path(__file__).parents[2] / "book" / "11_using_wbn.ipynb"
+CHAPTER = Path(__file__).parents[2] / "book" / "12_using_wbn.ipynb"
 
 
 def test_lightning_in_15_lines(images, small, by_hand, tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -33,14 +33,20 @@ class Block:
         What each seed trains on, shape (S, N).
     classes, counts, minority
         K, the class sizes N_k that each seed trains on, shape (K,), and the smallest class.
-    weights
-        Sample weights of shape (S, N, 1), None when all are 1.
+    class_weight, weights
+        What each class weighs, shape (K,), and each sample, shape (S, N, 1); None when all are 1.
+        Batch normalization may use them, and the loss does unless it is `plain`.
+    plain
+        Whether the loss counts every sample as one.
     normalizer
         For the loss, a number or "batch".
     logit_offset
         What the loss adds to the logits of each class, shape (K,).
     eval_images, eval_labels
-        What each seed is evaluated on, shapes (S, T, pixels) and (S, T).
+        What each seed is evaluated on, shapes (S, T, pixels) and (S, T), class by class where it
+        is the test set.
+    file_order
+        The places of the test images in the order of the data set's file, shape (T,).
     """
 
     def __init__(self, protocol: Protocol, seeds: list[int]) -> None:
@@ -53,6 +59,7 @@ class Block:
         place = kept.cumsum(0) - 1
         self.rows = torch.stack([place[split.train_index] for split in splits])
         self.labels = torch.stack([split.train_labels for split in splits])
+        self.file_order = splits[0].test_index.argsort()
         if protocol.evaluate_on == "test":
             test = self.data_set.scaled(splits[0].test_images, self.dtype)
             self.eval_images = test.expand(len(seeds), *test.shape)
@@ -65,26 +72,47 @@ class Block:
             self.eval_images = self.pool[_where(held_out, self.rows)]
             self.eval_labels = _where(held_out, self.labels)
             self.rows, self.labels = (_where(~held_out, t) for t in (self.rows, self.labels))
+        self.standard = None
+        if protocol.input_scaling == "standardized_apart":
+            self.standard = _stacked_moments(self.pool[rows] for rows in self.rows)
+            self.eval_images = _standardized(self.eval_images, _stacked_moments(self.eval_images))
         self.counts = class_counts(self.labels[0], self.classes)
         self.minority = int(self.counts.argmin())
-        self.weights = self._weights(protocol)
-        dataset = protocol.loss_normalizer == "dataset" and self.weights is not None
+        self.plain = protocol.weighting == "uniform"
+        self.class_weight = self._class_weight(protocol)
+        self.weights = None
+        if self.class_weight is not None:
+            self.weights = per_sample(self.class_weight, self.labels).to(self.dtype).unsqueeze(-1)
+        dataset = protocol.loss_normalizer == "dataset" and not self.plain
         self.normalizer = self.weights.double().mean().item() if dataset else "batch"
         self.logit_offset = logit_adjustment(self.counts, protocol.logit_adjustment).to(self.dtype)
 
-    def _weights(self, protocol: Protocol) -> Tensor | None:
-        if protocol.weighting == "uniform":
+    def _class_weight(self, protocol: Protocol) -> Tensor | None:
+        weighting = protocol.norm_weighting if self.plain else protocol.weighting
+        if weighting is None:
             return None
-        class_weight = SCHEMES[protocol.weighting](self.counts, protocol.beta)
-        class_weight = rescale(class_weight, self.counts, protocol.scale)
-        return per_sample(class_weight, self.labels).to(self.dtype).unsqueeze(-1)
+        return rescale(SCHEMES[weighting](self.counts, protocol.beta), self.counts, protocol.scale)
 
     def batch(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Images, labels and weights at the places `index` (S, n) of each training set."""
         rows, labels = self.rows.gather(1, index), self.labels.gather(1, index)
         images = self.pool.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        if self.standard is not None:
+            images = _standardized(images, self.standard)
         weights = self.weights
         return images, labels, weights if weights is None else weights.gather(1, index[..., None])
+
+
+def _stacked_moments(sets: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
+    """Deviation and mean of each pixel in each set, shapes (S, 1, pixels)."""
+    moments = [torch.std_mean(images, 0, correction=0, keepdim=True) for images in sets]
+    deviation, mean = map(torch.stack, zip(*moments, strict=True))
+    return torch.where(deviation > 0, deviation, 1), mean
+
+
+def _standardized(images: Tensor, by: tuple[Tensor, Tensor]) -> Tensor:
+    deviation, mean = by
+    return (images - mean) / deviation
 
 
 def _where(mask: Tensor, values: Tensor) -> Tensor:

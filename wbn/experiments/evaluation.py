@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wbn.experiments.block import Block
 from wbn.experiments.network import ReplicaNetwork, Statistics
-from wbn.experiments.protocol import BY_LAYER, Protocol
+from wbn.experiments.protocol import BY_LAYER, MIXED, MOVING, OWN_AVERAGES, Protocol
 
 BINS = 15  # of the calibration error
 
@@ -17,11 +17,13 @@ class InferenceStatistics:
     """Mean and variance of each layer for inference, in the ways of `Protocol.inference`."""
 
     def __init__(self, protocol: Protocol, network: ReplicaNetwork) -> None:
-        self.network, self.momentum = network, protocol.momentum
+        self.network = network
         # A pass through a variant does not normalize with the moments that it finds.
         self.variant = protocol.statistics != "batch"
         self.wanted = set(protocol.inference)
-        self.moving: Statistics | None = None
+        momenta = {"moving_average": protocol.momentum} | MOVING
+        self.momenta = {kind: momenta[kind] for kind in momenta if kind in self.wanted}
+        self.moving: dict[str, Statistics] = {}
         self.known: dict[str, Statistics] = {}  # since the last step
 
     def start_epoch(self) -> None:
@@ -33,16 +35,12 @@ class InferenceStatistics:
         self.known = {}
         if "last_epoch" in self.wanted:
             self.batches.append(statistics)
-        if "moving_average" in self.wanted:
-            if self.moving is None:
-                self.moving = [
-                    layer and (torch.zeros_like(layer[0]), torch.ones_like(layer[1]))
-                    for layer in statistics
-                ]
-            for running, batch in zip(self.moving, statistics, strict=True):
+        for kind, momentum in self.momenta.items():
+            moving = self.moving.setdefault(kind, never_updated(statistics))
+            for running, batch in zip(moving, statistics, strict=True):
                 if running is not None:
                     for a, b in zip(running, batch, strict=True):
-                        a.lerp_(b, self.momentum)
+                        a.lerp_(b, momentum)
 
     def get(self, inference: str, data: Block, batches: list[Tensor]) -> Statistics:
         """Mean and variance of each layer and replica, for one kind of inference."""
@@ -51,8 +49,10 @@ class InferenceStatistics:
         return self.known[inference]
 
     def _compute(self, inference: str, data: Block, batches: list[Tensor]) -> Statistics:
-        if inference == "moving_average":
-            return self.moving
+        if inference in self.momenta:
+            return self.moving[inference]
+        if inference == "never_updated":
+            return never_updated(self.network.statistics())
         if inference == "running_sums":
             return self.network.running()
         if inference == "last_epoch":
@@ -61,6 +61,12 @@ class InferenceStatistics:
             return self._pass(data.eval_images, None)
         if inference in BY_LAYER:
             return self._by_layer(inference, data, batches)
+        if inference in MIXED:
+            return self._mixed(inference, data, batches)
+        if inference in OWN_AVERAGES:
+            whole = inference == "class_averages_pooled"
+            hidden = self.network.running()[:1]
+            return self._behind(hidden, data, [everything(data)] if whole else batches)
         if inference == "pooled":
             batches = [everything(data)]
         samples = (data.batch(index) for index in batches)
@@ -78,6 +84,14 @@ class InferenceStatistics:
             return self._behind(average[:1], data, [everything(data)])
         return self._behind(pooled[:1], data, batches)
 
+    def _mixed(self, inference: str, data: Block, batches: list[Tensor]) -> Statistics:
+        """Some moments of the test set as one batch, the others averages of the training set."""
+        chosen = inference.removeprefix("test_").split("_")
+        train, test = (self.get(k, data, batches) for k in ("batch_average", "evaluation_set"))
+        hidden = _chosen(("hm" in chosen, "hv" in chosen), test[0], train[0])
+        behind = self.network.output_statistics(data.eval_images, None, [hidden])
+        return [hidden, _chosen(("om" in chosen, "ov" in chosen), behind[0], train[1])]
+
     def _behind(self, hidden: Statistics, data: Block, batches: list[Tensor]) -> Statistics:
         """Statistics of the hidden layer, and averages of the output layer behind them."""
         samples = (data.batch(index) for index in batches)
@@ -88,6 +102,20 @@ class InferenceStatistics:
     def _pass(self, x: Tensor, w: Tensor | None) -> Statistics:
         self.network.forward(x, w)
         return self.network.statistics()
+
+
+def _chosen(
+    which: tuple[bool, bool], yes: tuple[Tensor, Tensor], no: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Mean and variance, each from one of two places."""
+    return tuple(a if chosen else b for chosen, a, b in zip(which, yes, no, strict=True))
+
+
+def never_updated(statistics: Statistics) -> Statistics:
+    """Mean 0 and variance 1 in each normalized layer: where libraries start running averages."""
+    return [
+        layer and (torch.zeros_like(layer[0]), torch.ones_like(layer[1])) for layer in statistics
+    ]
 
 
 def everything(data: Block) -> Tensor:

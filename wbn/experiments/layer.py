@@ -6,6 +6,9 @@ replicas.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -14,6 +17,20 @@ from wbn.core import Moments, moments, normalize, normalize_backward
 from wbn.normalization import stored_variance
 
 SAMPLES = (1,)  # the dimension that moments are taken over, in (S, N, C)
+
+
+class Activation(NamedTuple):
+    """A function of its input, which it may overwrite, and its derivative, of the output."""
+
+    apply: Callable[[Tensor], Tensor]
+    slope: Callable[[Tensor], Tensor]
+
+
+ACTIVATIONS = {
+    "relu": Activation(torch.relu_, lambda y: y > 0),
+    "sigmoid": Activation(torch.sigmoid_, lambda y: y * (1 - y)),
+    "tanh": Activation(torch.tanh_, lambda y: 1 - y * y),
+}
 
 
 def checked_moments(x: Tensor, w: Tensor | None, correction: str) -> Moments:
@@ -35,16 +52,19 @@ class Layer:
         W of each replica, shape (S, outputs, inputs).
     norm, correction, eps
         As in `Protocol`.
-    relu
-        Whether the activation a is ReLU or the identity.
+    activation
+        A name of `ACTIVATIONS`, or None for the identity.
     """
 
-    def __init__(self, linear: Tensor, norm: str, correction: str, eps: float, relu: bool) -> None:
+    def __init__(
+        self, linear: Tensor, norm: str, correction: str, eps: float, activation: str | None
+    ) -> None:
         shape = (linear.shape[0], 1, linear.shape[1])
         self.linear = linear
         self.weight = None if norm == "none" else linear.new_ones(shape)
         self.bias = linear.new_zeros(shape)
-        self.norm, self.correction, self.eps, self.relu = norm, correction, eps, relu
+        self.norm, self.correction, self.eps = norm, correction, eps
+        self.activation = ACTIVATIONS[activation] if activation else None
 
     @property
     def parameters(self) -> list[Tensor]:
@@ -60,16 +80,13 @@ class Layer:
             w = w if self.norm == "weighted" else None
             self.moments = m = checked_moments(x, w, self.correction)
             y = normalize(m.centered, m.var, self.weight, self.bias, self.eps)
-        if self.relu:
-            y.relu_()
-        self.saved = z, w, y
+        self.saved = z, w, self._activated(y)
         return y
 
     def backward(self, grad: Tensor) -> Tensor:
         """Set the gradients of the parameters, and return the one of W z."""
         z, w, y = self.saved
-        if self.relu:
-            grad = grad * (y > 0)
+        grad = self._before_activation(grad, y)
         if self.norm == "none":
             self.bias.grad = grad.sum(SAMPLES, keepdim=True)
         else:
@@ -99,4 +116,11 @@ class Layer:
         else:
             mean, var = statistics
             y = normalize(x - mean, var, self.weight, self.bias, self.eps)
-        return y.relu_() if self.relu else y
+        return self._activated(y)
+
+    def _activated(self, y: Tensor) -> Tensor:
+        return self.activation.apply(y) if self.activation else y
+
+    def _before_activation(self, grad: Tensor, y: Tensor) -> Tensor:
+        """Gradient of what enters the activation, from the one of what leaves it."""
+        return grad * self.activation.slope(y) if self.activation else grad

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import typing
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -57,10 +58,19 @@ class LayeredNetwork(ReplicaNetwork, typing.Protocol):
         """The output layer's moments of a batch whose hidden layer has given statistics."""
 
 
+# With n inputs of a layer, a variance of 2 / n (He), 1 / n (LeCun) and 1 / (3 n) (nn.Linear).
+INITIALIZATIONS = {
+    "xavier_uniform": nn.init.xavier_uniform_,
+    "xavier_normal": nn.init.xavier_normal_,
+    "he_normal": partial(nn.init.kaiming_normal_, nonlinearity="relu"),
+    "lecun_normal": partial(nn.init.kaiming_normal_, nonlinearity="linear"),
+    "torch_uniform": partial(nn.init.kaiming_uniform_, a=math.sqrt(5)),
+}
+
+
 def initial_weights(protocol: Protocol, seed: int, shapes: list[tuple[int, ...]]) -> list[Tensor]:
-    """Xavier's weights for each layer of one replica, drawn alike whatever the precision."""
-    draw = {"xavier_uniform": nn.init.xavier_uniform_, "xavier_normal": nn.init.xavier_normal_}
-    fill, dtype = draw[protocol.initialization], getattr(torch, protocol.dtype)
+    """Weights for each layer of one replica, drawn alike whatever the precision."""
+    fill, dtype = INITIALIZATIONS[protocol.initialization], getattr(torch, protocol.dtype)
     generator = stream(seed, "initialization")
     empty = (torch.empty(shape, dtype=torch.float32) for shape in shapes)
     return [fill(weight, generator=generator).to(dtype) for weight in empty]
@@ -86,11 +96,15 @@ class Network:
         drawn = [initial_weights(protocol, seed, shapes) for seed in seeds]
         linears = [torch.stack(replicas) for replicas in zip(*drawn, strict=True)]
         norms = (protocol.hidden_norm, protocol.output_norm)
+        activations = (protocol.activation, None)
+        kinds = LAYERS[protocol.statistics]
         self.layers = [
-            LAYERS["batch" if norm == "none" else protocol.statistics](
-                linear, norm, protocol.correction, protocol.eps, relu
+            (Layer if norm == "none" else kind)(
+                linear, norm, protocol.correction, protocol.eps, activation
             )
-            for linear, norm, relu in zip(linears, norms, (True, False), strict=True)
+            for kind, linear, norm, activation in zip(
+                kinds, linears, norms, activations, strict=True
+            )
         ]
 
     @property

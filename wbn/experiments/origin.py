@@ -23,8 +23,8 @@ SOURCES = (
     "experiments/block", "experiments/convolution", "experiments/data",
     "experiments/diagnosis", "experiments/draw", "experiments/evaluation", "experiments/fetch",
     "experiments/layer", "experiments/network", "experiments/probe", "experiments/protocol",
-    "experiments/rows", "experiments/sources", "experiments/training", "experiments/values",
-    "experiments/variants",
+    "experiments/rows", "experiments/slips", "experiments/sources", "experiments/threshold",
+    "experiments/training", "experiments/values", "experiments/variants",
 )  # fmt: skip
 
 

@@ -16,10 +16,32 @@ from wbn.weights import SCHEMES, Scale
 METHODS = {"lf_sbn": "Plain + BN", "wlf_sbn": "Weighted + BN", "wlf_wbn": "Weighted + WBN"}
 NORMS = ("standard", "weighted", "none")
 INFERENCE = ("batch_average", "last_epoch", "moving_average", "pooled", "evaluation_set")
+# Moments that come from the test set as one batch, the others from the training set: mean and
+# variance of the hidden and of the output layer. None of them is "batch_average", all four are
+# "evaluation_set".
+MOMENTS = ("hm", "hv", "om", "ov")
+MIXED = tuple(
+    f"test_{'_'.join(chosen)}"
+    for size in range(1, len(MOMENTS))
+    for chosen in itertools.combinations(MOMENTS, size)
+)
+TEST_BATCHES = (10, 20, 50, 100)
+# Normalized with the evaluated batch itself, in training mode.
+IN_BATCHES = (
+    *(f"{order}_batches_{size}" for order in ("test", "sorted_test") for size in TEST_BATCHES),
+    "weighted_test",
+    "weighted_test_batches_100",
+)
+MOVING = {"moving_average_0.01": 0.01, "moving_average_0.001": 0.001}
+OWN_AVERAGES = ("class_averages", "class_averages_pooled")
 # Of hidden and output layer, one pooled or averaged, and the other not.
 BY_LAYER = ("pooled_hidden", "pooled_output", "averaged_output")
 PROBES = ("minority_weight", "majority_weight")
-STATISTICS = ("batch", "cross_fitted", "running_sums")
+STATISTICS = ("batch", "cross_fitted", "running_sums", "detached", "class_averages")
+ALL_INFERENCE = (
+    *INFERENCE, *BY_LAYER, *MIXED, *IN_BATCHES, *MOVING, "never_updated",
+    "running_sums", *OWN_AVERAGES, "validated_threshold", *PROBES,
+)  # fmt: skip
 FOLDS = 5
 # The declared family of readings of what the paper leaves open, the reference first.
 FAMILY = tuple(
@@ -44,11 +66,13 @@ ALLOWED: dict[str, Kind] = {
     "method": OneOf(METHODS),
     "network": OneOf(("mlp", "conv")),
     "hidden": Whole(1, LARGEST_HIDDEN),
-    "activation": OneOf(("relu",)),
+    "activation": OneOf(("relu", "sigmoid", "tanh")),
     "hidden_norm": OneOf(NORMS),
     "output_norm": OneOf(NORMS),
-    "initialization": OneOf(("xavier_uniform", "xavier_normal")),
-    "optimizer": OneOf(("adam",)),
+    "initialization": OneOf(
+        ("xavier_uniform", "xavier_normal", "he_normal", "lecun_normal", "torch_uniform")
+    ),
+    "optimizer": OneOf(("adam", "sgd")),
     "learning_rate": POSITIVE,
     "adam_betas": ListOf(FRACTION, length=2),
     "adam_eps": POSITIVE,  # with 0, pixels that are always 0 would step by 0 / 0
@@ -56,18 +80,20 @@ ALLOWED: dict[str, Kind] = {
     "eps": NOT_NEGATIVE,
     "correction": OneOf(get_args(Correction)),
     "epochs": Whole(1, MOST_EPOCHS),
-    "input_scaling": OneOf(("unit",)),
+    "input_scaling": OneOf(("unit", "standardized_apart")),
     "statistics": OneOf(STATISTICS),
     "output_shift_start": Number("[", -LARGEST, LARGEST, "]"),
     "output_shift_rate": NOT_NEGATIVE,
     "batch_order": OneOf(("reshuffle", "fixed", "replacement", "sorted", "stratified", "balanced")),
     "last_batch": OneOf(("keep", "drop")),
+    "loss": OneOf(("cross_entropy", "squared_error")),
     "loss_normalizer": OneOf(("batch", "dataset")),
     "weighting": OneOf(SCHEMES),
     "beta": Number("[", 0, 1, "]"),
     "scale": OneOf(get_args(Scale)),
+    "norm_weighting": OneOf(("inverse_frequency",)),
     "logit_adjustment": NOT_NEGATIVE,
-    "inference": ListOf(OneOf((*INFERENCE, *BY_LAYER, "running_sums", *PROBES))),
+    "inference": ListOf(OneOf(ALL_INFERENCE)),
     "momentum": Number("(", 0, 1, "]"),
     "eval_epochs": ListOf(Whole(1, MOST_EPOCHS)),
     "evaluate_on": OneOf(("test", "validation")),
@@ -93,14 +119,18 @@ class Protocol:
         "mlp", one hidden layer, is stated. "conv" has two convolutions, both normalized by
         `hidden_norm`, and is beyond the paper.
     hidden, activation
-        200 units with ReLU. Stated. "conv" has its own sizes and takes no `hidden`.
+        200 units with ReLU. Stated. "conv" has its own sizes and takes no `hidden`; "sigmoid" and
+        "tanh" are hypotheses about Table 2.
     hidden_norm, output_norm
         Batch normalization of each layer, "standard", "weighted" or "none"; by default what
         the method says. Stated.
     initialization
         "xavier_uniform" or "xavier_normal". Stated as Xavier's; *uniform is our reading*.
+        "he_normal", "lecun_normal" (Chainer's default) and "torch_uniform" (that of `nn.Linear`)
+        are hypotheses about Table 2.
     optimizer, learning_rate, adam_betas, adam_eps
         Adam is stated; *1e-3, (0.9, 0.999) and 1e-8 are our reading*, its paper's defaults.
+        "sgd", plain gradient descent with `learning_rate`, is a hypothesis about Table 2.
     batch_size
         100. Stated.
     eps, correction
@@ -108,7 +138,11 @@ class Protocol:
     statistics
         What normalizes a mini-batch in training; "batch", its own moments, is stated. Two
         interventions (`wbn.experiments.variants`): "cross_fitted" normalizes each half with the
-        moments of the other, "running_sums" with running sums over earlier mini-batches.
+        moments of the other, "running_sums" with running sums over earlier mini-batches. A
+        hypothesis about Table 2: "detached" takes the moments for constants in the gradient. A
+        repair: "class_averages" normalizes the hidden layer with balanced moments from running
+        averages of each class, and the output layer with its own moments; with the `hidden_norm`
+        "standard", for comparison, with running averages that are not balanced.
     output_shift_start, output_shift_rate
         Difference of the shifts of the output layer at the start, minority minus majority, and
         how many times faster than the rest they are learned; *0 and 1 are our reading*. With
@@ -116,7 +150,9 @@ class Protocol:
     epochs
         *20 is our reading.*
     input_scaling
-        *"unit", pixels divided by their largest value, is our reading.*
+        *"unit", pixels divided by their largest value, is our reading.* "standardized_apart",
+        each pixel by its mean and deviation in the training set, and in the test set by those of
+        the test set, is a hypothesis about Table 2.
     batch_order
         *"reshuffle", a new partition each epoch, is our reading*; "fixed" keeps the first
         one, "replacement" draws each sample of an epoch anew, "sorted" goes through the data
@@ -125,12 +161,18 @@ class Protocol:
         classes equally likely, which oversamples the minority.
     last_batch
         *"keep", train on the short last batch too, is our reading*; or "drop".
+    loss
+        "cross_entropy" is stated; "squared_error" of the outputs to the one-hot labels is a
+        hypothesis about Table 2.
     loss_normalizer
         *"batch", the mini-batch's own Z_r, is our reading*; "dataset" is Z / N times the batch
         size.
     weighting, beta, scale
         "inverse_frequency" (Eq. 3) on the scale "paper" for the weighted loss. Stated.
         "class_balanced" (Eq. 13) needs `beta`.
+    norm_weighting
+        Weights of weighted BN where the loss has none, as with logit adjustment:
+        "inverse_frequency". By default those of the loss.
     logit_adjustment
         tau of Menon et al. (2021), who add tau log(N_k / N) to the logits in the training
         loss and nothing at inference; 0, without, is stated.
@@ -144,7 +186,17 @@ class Protocol:
         says. "pooled_hidden" has pooled statistics in the hidden layer and those of
         "batch_average" in the output layer; "pooled_output" the other way round, pooled behind
         such a hidden layer; "averaged_output" averages the output layer over mini-batches whose
-        hidden layer has pooled statistics. "running_sums" are those of training.
+        hidden layer has pooled statistics. "running_sums" are those of training, and so are
+        "class_averages" of the hidden layer, with averages over mini-batches in the output layer
+        behind it, or pooled statistics ("class_averages_pooled"). "validated_threshold" moves the
+        threshold between two classes to where five-fold validation inside the training set puts
+        it. Not what the paper says either, and hypotheses about Table 2
+        (`wbn.experiments.slips`): "test_hm_ov" and the like take the named ones of the four
+        moments, mean and variance of hidden and output layer, from the test set;
+        "test_batches_100" normalizes test images in batches of that size, in the order of their
+        file, "sorted_test_batches_100" class by class; "weighted_test" with the weights of their
+        labels; "moving_average_0.01" has another momentum, and "never_updated" mean 0 and variance
+        1.
         "minority_weight" and "majority_weight" are no inference but probes: each image stands in
         a mini-batch of training images, with the weight of that class.
     eval_epochs
@@ -186,10 +238,12 @@ class Protocol:
     input_scaling: str = "unit"
     batch_order: str = "reshuffle"
     last_batch: str = "keep"
+    loss: str = "cross_entropy"
     loss_normalizer: str = "batch"
     weighting: str | None = None
     beta: float | None = None
     scale: str = "paper"
+    norm_weighting: str | None = None
     logit_adjustment: float = 0.0
     inference: str | tuple[str, ...] = ("batch_average",)
     momentum: float = 0.1
@@ -234,15 +288,54 @@ class Protocol:
                 f"experiment is {self.experiment!r}: output_shift_start and diagnosis are for two "
                 "classes"
             )
-        if self.diagnosis != "none" and set(self.inference) & set(PROBES):
-            raise ValueError(
-                f"inference is {self.inference}: {' and '.join(PROBES)} have no statistics to "
-                "diagnose, leave them or the diagnosis out"
-            )
-        if "running_sums" in self.inference and self.statistics != "running_sums":
-            refuse("inference", self.inference, "running_sums need statistics of that name")
+        self._check_inference()
+        self._check_own_averages()
+        if not two_classes and "validated_threshold" in self.inference:
+            refuse("inference", self.inference, "a threshold is between two classes")
+        if self.evaluate_on != "test":
+            on_test = {"validated_threshold", "weighted_test", *MIXED, *IN_BATCHES}
+            if set(self.inference) & on_test or self.input_scaling != "unit":
+                raise ValueError(
+                    "evaluate_on is 'validation': test batches, a validated threshold and images "
+                    "standardized apart are for the test set"
+                )
         if self.network == "conv":
             self._check_convolution()
+
+    def _check_inference(self) -> None:
+        """Refuse kinds of inference that would be something else than their name says."""
+        kinds = set(self.inference)
+        stray = sorted(kinds & {*PROBES, *IN_BATCHES, "validated_threshold"})
+        if self.diagnosis != "none" and stray:
+            refuse("inference", stray, "they have no statistics to diagnose: leave one of both out")
+        if self.statistics in ("cross_fitted", "running_sums") and kinds & set(IN_BATCHES):
+            refuse("statistics", self.statistics, "test batches need those of the batch itself")
+        if "none" in (self.hidden_norm, self.output_norm) and kinds & set(MIXED):
+            refuse("inference", self.inference, "test_hm and the like need both layers normalized")
+        if "validated_threshold" in kinds and self.input_scaling != "unit":
+            refuse("input_scaling", self.input_scaling, "a validated threshold needs 'unit'")
+
+    def _check_own_averages(self) -> None:
+        """Refuse statistics that training does not keep, and weights that nobody has."""
+        if "running_sums" in self.inference and self.statistics != "running_sums":
+            refuse("inference", self.inference, "running_sums need statistics of that name")
+        own, kinds = self.statistics == "class_averages", set(self.inference)
+        allowed = {*OWN_AVERAGES, "pooled"} if own else set(ALL_INFERENCE) - set(OWN_AVERAGES)
+        if not kinds <= allowed:
+            raise ValueError(
+                f"statistics are {self.statistics!r} and inference is {self.inference}: "
+                f"class_averages go with {', '.join(OWN_AVERAGES)} and pooled"
+            )
+        plain = self.method == "lf_sbn" or self.weighting == "uniform"
+        if self.norm_weighting is not None and not plain:
+            refuse("norm_weighting", self.norm_weighting, "it is for a loss without weights")
+        unweighted = plain and self.norm_weighting is None
+        balanced = self.hidden_norm == "weighted" and not unweighted
+        if own and not balanced and self.hidden_norm != "standard":
+            raise ValueError(
+                "class_averages are balanced by weights: hidden_norm must be 'weighted' and the "
+                "loss or norm_weighting have some, or hidden_norm be 'standard'"
+            )
 
     def _check_convolution(self) -> None:
         """Refuse what only the paper's own network can be asked for."""
@@ -251,9 +344,10 @@ class Protocol:
                 f"network is 'conv' and hidden is {self.hidden}: its sizes are fixed, leave "
                 "hidden out, or choose 'mlp'"
             )
-        fixed = ("statistics", "output_shift_start", "output_shift_rate", "diagnosis")
+        fixed = ("activation", "statistics", "output_shift_start", "output_shift_rate",
+                 "diagnosis")  # fmt: skip
         changed = [name for name in fixed if getattr(self, name) != getattr(type(self), name)]
-        changed += [kind for kind in self.inference if kind in BY_LAYER]
+        changed += [kind for kind in self.inference if kind in (*BY_LAYER, *MIXED)]
         if changed:
             raise ValueError(f"network is 'conv': choose 'mlp' for {', '.join(changed)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
@@ -20,13 +20,35 @@ from wbn.experiments.diagnosis import diagnose, minority_signal
 from wbn.experiments.evaluation import InferenceStatistics, evaluate, everything
 from wbn.experiments.network import Network, ReplicaNetwork
 from wbn.experiments.probe import logits_among_training_images
-from wbn.experiments.protocol import PROBES, Protocol
+from wbn.experiments.protocol import IN_BATCHES, PROBES, Protocol
 from wbn.experiments.rows import KEYS
-from wbn.loss import weighted_cross_entropy
+from wbn.experiments.slips import logits_in_batches
+from wbn.experiments.threshold import ValidatedThreshold
+from wbn.loss import weighted_cross_entropy, weighted_mean
 
 SEED_BLOCK = 10  # replicas that train together
 THREADS = 1  # sweeps run units side by side; with the blocks, it makes results equal to the bit
 NETWORKS = {"mlp": Network, "conv": ConvolutionalNetwork}
+
+
+def squared_error(
+    logits: Tensor, labels: Tensor, sample_weight: Tensor | None, normalizer: float | str
+) -> Tensor:
+    r"""Weighted mean of :math:`\sum_k (f_k - t_k)^2`, with one-hot t, over a mini-batch.
+
+    Examples
+    --------
+    >>> f, w = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([1.0, 3.0])
+    >>> squared_error(f, torch.tensor([0, 1]), w, "batch")
+    tensor(1.5000)
+    """
+    one_hot = labels[..., None] == torch.arange(logits.shape[-1])
+    return weighted_mean(
+        (logits - one_hot.to(logits.dtype)).square().sum(-1), sample_weight, normalizer
+    )
+
+
+LOSSES = {"cross_entropy": weighted_cross_entropy, "squared_error": squared_error}
 
 
 def run(protocol: Protocol, seeds: Iterable[int], progress: bool = True) -> pd.DataFrame:
@@ -109,21 +131,29 @@ class Trainer:
         self.data = data = Block(protocol, seeds)
         network = NETWORKS[protocol.network]
         self.network: ReplicaNetwork = network(protocol, seeds, data.data_set.shape, data.classes)
+        if protocol.statistics == "class_averages" and protocol.hidden_norm == "weighted":
+            weight = data.class_weight.to(data.dtype)
+            share = data.class_weight.double() * data.counts.double()
+            self.network.layers[0].class_weight = weight
+            self.network.layers[0].share = share / share.sum()
         if protocol.output_shift_start:
             shift = self.network.layers[-1].bias[..., 0, :]
             shift[:, data.minority] = protocol.output_shift_start / 2
             shift[:, 1 - data.minority] = -protocol.output_shift_start / 2
-        self.optimizer = torch.optim.Adam(
-            self._parameter_groups(),
-            lr=protocol.learning_rate,
-            betas=protocol.adam_betas,
-            eps=protocol.adam_eps,
-            fused=True,
-        )
+        self.optimizer = self._optimizer()
         self.statistics = InferenceStatistics(protocol, self.network)
         self.orders = batch_orders(protocol, seeds, data.labels)
-        loss = partial(weighted_cross_entropy, normalizer=data.normalizer)
-        self.loss_gradient = vmap(grad_and_value(loss), (0, 0, None if data.weights is None else 0))
+        loss = partial(LOSSES[protocol.loss], normalizer=data.normalizer)
+        self.loss_gradient = vmap(grad_and_value(loss), (0, 0, None if data.plain else 0))
+        self.epoch = 0
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        p, groups = self.protocol, self._parameter_groups()
+        if p.optimizer == "sgd":
+            return torch.optim.SGD(groups, lr=p.learning_rate, fused=True)
+        return torch.optim.Adam(
+            groups, lr=p.learning_rate, betas=p.adam_betas, eps=p.adam_eps, fused=True
+        )
 
     def _parameter_groups(self) -> list[dict]:
         """All parameters, those of the output's shift apart where they have a rate of their own."""
@@ -138,7 +168,7 @@ class Trainer:
         """One step of each replica on its mini-batch, at the places `index` (S, n); the losses."""
         x, y, w = self.data.batch(index)
         logits = self.network.forward(x, w) + self.data.logit_offset
-        grad, loss = self.loss_gradient(logits, y, w if w is None else w.squeeze(-1))
+        grad, loss = self.loss_gradient(logits, y, None if self.data.plain else w.squeeze(-1))
         self.network.backward(grad)
         self.optimizer.step()
         self.statistics.add(self.network.statistics())
@@ -148,17 +178,29 @@ class Trainer:
         """A step for each mini-batch of an epoch; the mean loss of each replica, shape (S,)."""
         self.batches = cut_batches(next(self.orders), self.protocol)
         self.statistics.start_epoch()
+        self.epoch += 1
         return sum(self.step(index) for index in self.batches) / len(self.batches)
 
     def logits(self, inference: str) -> Tensor:
         """Logits (S, T, K) of the evaluated set, with one kind of inference statistics or probe."""
         data, network = self.data, self.network
+        if inference == "validated_threshold":
+            logits = self.logits("batch_average")
+            logits[..., data.minority] -= self.threshold.at(self.epoch)[:, None]
+            return logits
+        if inference in IN_BATCHES:
+            return logits_in_batches(network, data, inference)
         if inference in PROBES:
             heavy = inference == "minority_weight"
             weight = data.weights.max() if heavy else data.weights.min()
             return logits_among_training_images(network, data, self.protocol.batch_size, weight)
         statistics = self.statistics.get(inference, data, self.batches)
         return network.infer(data.eval_images, statistics)
+
+    @cached_property
+    def threshold(self) -> ValidatedThreshold:
+        """Networks of the same protocol and seeds for validation, made when they are needed."""
+        return ValidatedThreshold(self.protocol, self.seeds, Trainer)
 
     def evaluate(self, inference: str) -> pd.DataFrame:
         """A row of scores for each seed, with one kind of inference statistics."""

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import NoReturn
 
 SHOWN = 80  # characters of a refused value that an error repeats
+MOST_NAMES = 12  # that an error lists; of more, those nearest to what was given
 
 
 def shown(value: object) -> str:
@@ -101,14 +102,29 @@ class Number:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of some names."""
+    """One of some names.
+
+    Examples
+    --------
+    >>> OneOf(("adam", "sgd")).take("optimizer", "adamw")
+    Traceback (most recent call last):
+    ValueError: optimizer is 'adamw'; choose one of adam, sgd
+    >>> OneOf(tuple(f"name_{n}" for n in range(20))).take("kind", "name_1x")
+    Traceback (most recent call last):
+    ValueError: kind is 'name_1x'; choose one of name_1, name_19, name_18 or 17 others
+    """
 
     names: Iterable[str]
 
     def take(self, name: str, value: object) -> str:
         """The value itself."""
         if not isinstance(value, str) or value not in self.names:
-            refuse(name, value, f"choose one of {', '.join(self.names)}")
+            names = list(self.names)
+            text = value[:SHOWN] if isinstance(value, str) else ""
+            few = names if len(names) <= MOST_NAMES else get_close_matches(text, names, 3)
+            few = few or names[:MOST_NAMES]
+            more = f" or {len(names) - len(few)} others" if len(few) < len(names) else ""
+            refuse(name, value, f"choose one of {', '.join(few)}{more}")
         return value
 
 

@@ -41,20 +41,33 @@ class CrossFittedLayer(Layer):
         self.leaves = [leaf.detach().requires_grad_() for leaf in leaves]
         x, gamma, b = self.leaves
         self.normalized = self._normalized(x, w, gamma, b)
-        y = self.normalized.detach()
-        y = y.relu() if self.relu else y
+        y = self._activated(self.normalized.detach().clone())
         self.saved = z, w, y
         return y
 
     def backward(self, grad: Tensor) -> Tensor:
         """Set the gradients of the parameters, and return the one of W z."""
         z, _, y = self.saved
-        if self.relu:
-            grad = grad * (y > 0)
+        grad = self._before_activation(grad, y)
         grads = torch.autograd.grad(self.normalized, self.leaves, grad)
         grad, self.weight.grad, self.bias.grad = grads
         self.linear.grad = torch.bmm(grad.mT, z)
         return grad
+
+
+class DetachedLayer(CrossFittedLayer):
+    r"""A mini-batch is normalized with its own moments, through which no gradient goes.
+
+    .. math::
+        y = \gamma \frac{x - m}{\sqrt{v + \varepsilon}} + b, \qquad
+        \frac{\partial y_i}{\partial x_i} = \frac{\gamma}{\sqrt{v + \varepsilon}}
+
+    as where m and v are taken for constants: a slip that is easy to make.
+    """
+
+    def _normalized(self, x: Tensor, w: Tensor | None, gamma: Tensor, b: Tensor) -> Tensor:
+        self.moments = m = checked_moments(x.detach(), w, self.correction)
+        return normalize(x - m.mean, m.var, gamma, b, self.eps)
 
 
 class RunningSumsLayer(CrossFittedLayer):
@@ -77,7 +90,7 @@ class RunningSumsLayer(CrossFittedLayer):
     def _normalized(self, x: Tensor, w: Tensor | None, gamma: Tensor, b: Tensor) -> Tensor:
         fixed = x.detach()
         self.moments = checked_moments(fixed, w, self.correction)
-        self.latest = _sums(fixed, w)
+        self.latest = self._sums(fixed, w)
         mean, var = self.running()
         m = moments(x, None, SAMPLES, "none")
         inverse = (var + self.eps).rsqrt()
@@ -94,15 +107,60 @@ class RunningSumsLayer(CrossFittedLayer):
         """Mean M and variance V; before the first step, those of the mini-batch itself."""
         total, first, second = self.latest if self.sums is None else self.sums
         mean = first / total
-        var = (second / total - mean.square()).clamp(min=0)
-        return mean.to(self.linear.dtype), var.to(self.linear.dtype)
+        return self._as_stored(mean, second / total - mean.square())
+
+    def _as_stored(self, mean: Tensor, var: Tensor) -> tuple[Tensor, Tensor]:
+        return mean.to(self.linear.dtype), var.clamp(min=0).to(self.linear.dtype)
+
+    def _sums(self, x: Tensor, w: Tensor | None) -> tuple[Tensor, ...]:
+        """Sums of w, w x and w x^2 over samples, in double precision."""
+        x = x.double()
+        w = torch.ones_like(x[..., :1]) if w is None else w.double()
+        powers = torch.ones_like(x), x, x * x
+        return tuple((w * power).sum(SAMPLES, keepdim=True) for power in powers)
 
 
-def _sums(x: Tensor, w: Tensor | None) -> tuple[Tensor, ...]:
-    """Sums of w, w x and w x^2 over samples, in double precision."""
-    x = x.double()
-    w = torch.ones_like(x[..., :1]) if w is None else w.double()
-    return tuple((w * power).sum(SAMPLES, keepdim=True) for power in (torch.ones_like(x), x, x * x))
+class ClassAveragesLayer(RunningSumsLayer):
+    r"""A mini-batch is normalized with balanced moments from running averages of each class.
+
+    .. math::
+        m_k = \frac{\overline{\sum_{i \in k} x_i}}{\overline{n_k}}, \qquad
+        q_k = \frac{\overline{\sum_{i \in k} x_i^2}}{\overline{n_k}}, \qquad
+        M = \sum_k \pi_k m_k, \qquad V = \sum_k \pi_k q_k - M^2
+
+    with the bar for a running average and :math:`\pi_k` the share of class k in the total weight
+    of the data set: what the loss counts. Unlike in running sums, these shares are exact, however
+    many samples of a class were seen of late; a class that was not seen yet is left out. Forward
+    and backward pass are those of running sums, in the form of batch renormalization. Where
+    `norm` is "standard" classes are not told apart: running averages without balance, a control.
+    """
+
+    class_weight: Tensor  # (K,), distinct: a sample's class is known by its weight
+    share: Tensor  # (K,), pi
+
+    def _sums(self, x: Tensor, w: Tensor | None) -> tuple[Tensor, ...]:
+        """Sums of 1, x and x^2 over the samples of each class, (S, K, C), in double precision."""
+        if w is None:
+            return super()._sums(x, w)
+        x, member = x.double(), (w == self.class_weight).double().mT
+        return tuple(torch.bmm(member, power) for power in (torch.ones_like(x), x, x * x))
+
+    def running(self) -> tuple[Tensor, Tensor]:
+        """Mean M and variance V; before the first step, those of the mini-batch itself."""
+        if self.norm == "standard":
+            return super().running()
+        total, first, second = self.latest if self.sums is None else self.sums
+        share = torch.where(total > 0, self.share[:, None], 0.0)
+        share = share / (share.sum(SAMPLES, keepdim=True) * total.clamp(min=1e-300))
+        mean, square = ((share * sums).sum(SAMPLES, keepdim=True) for sums in (first, second))
+        return self._as_stored(mean, square - mean.square())
 
 
-LAYERS = {"batch": Layer, "cross_fitted": CrossFittedLayer, "running_sums": RunningSumsLayer}
+# What normalizes the hidden layer and what the output layer, by name of `Protocol.statistics`.
+LAYERS = {
+    "batch": (Layer, Layer),
+    "cross_fitted": (CrossFittedLayer, CrossFittedLayer),
+    "detached": (DetachedLayer, DetachedLayer),
+    "running_sums": (RunningSumsLayer, RunningSumsLayer),
+    "class_averages": (ClassAveragesLayer, Layer),
+}

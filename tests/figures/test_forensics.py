@@ -1,0 +1,18 @@
+"""What the figure of hypotheses shows is what it is given."""
+
+import numpy as np
+import pandas as pd
+
+from wbn.figures.forensics import SHAPES, scores_and_chances
+
+
+def test_a_mark_for_each_hypothesis_at_its_score_and_chance():
+    board = pd.DataFrame({
+        "group": list(SHAPES), "hypothesis": [f"h{n}" for n in range(len(SHAPES))],
+        "score": np.linspace(0.05, 0.3, len(SHAPES)), "chance": np.linspace(0, 1, len(SHAPES)),
+    })  # fmt: skip
+    (axes,) = scores_and_chances(board, {"h0": "the text"}).axes
+    drawn = axes.collections[0].get_offsets()
+    np.testing.assert_allclose(drawn, 100 * board[["score", "chance"]])
+    assert [text.get_text() for text in axes.texts] == ["the text"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(SHAPES)
