@@ -161,6 +161,7 @@ THREE_EXPERIMENTS = (
         "wbn.figures.hero.hero_rows, wbn.analysis.intervals.LEVEL",
         lambda: [seeds_and_readings()[0], percent(LEVEL, 0)],
     ),
+    Statement("on the same {} seeds", FAMILY_RUNS, lambda: seeds_and_readings()[:1]),
     Statement(
         "{} claims of the paper, judged after {} epochs under {} readings",
         "wbn.analysis.claims, CLAIMS and EPOCH; wbn.experiments.protocol.FAMILY",
