@@ -101,7 +101,7 @@ def gap_table(highs):
     rows = [
         {"network": "paper's", "setting": "output BN", "experiment": e, "weights": w, "high": high}
         for e, highs_of in highs.items()
-        for w, high in zip(("CB", "IF"), highs_of, strict=True)
+        for w, high in zip(("CB-weighted", "IF-weighted"), highs_of, strict=True)
     ]
     return pd.DataFrame(rows)
 
