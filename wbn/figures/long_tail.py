@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from wbn.experiments.data import LONG_TAILED
 from wbn.figures.runs import GIVEN, low_mean_high
-from wbn.figures.style import INK, MAJORITY, METHOD_COLORS, MINORITY, fitted
+from wbn.figures.style import ACCENTS, INK, METHOD_COLORS, fitted
 
 RATIO = "images of the largest class for one of the smallest"
 # Color, marker and line. Inverse frequency, the limit of class-balanced weights, is dashed.
@@ -20,16 +20,16 @@ ARM_LOOKS = {
     "CB + WBN": (METHOD_COLORS["wlf_wbn"], "o", "-"),
     "IF + sBN": (METHOD_COLORS["wlf_sbn"], "v", "--"),
     "IF + WBN": (METHOD_COLORS["wlf_wbn"], "X", "--"),
-    "sampler": (MINORITY, "D", "-."),
+    "sampler": (ACCENTS[0], "D", "-."),
     "logit adj.": (INK, "P", ":"),
 }
 SETTING_LOOKS = (
     (INK, "o", "-"),
     (INK, "X", "--"),
-    (MAJORITY, "s", "-"),
-    (MAJORITY, "D", "--"),
-    (MINORITY, "^", "-"),
-    (MINORITY, "v", "--"),
+    (ACCENTS[0], "s", "-"),
+    (ACCENTS[0], "D", "--"),
+    (ACCENTS[1], "^", "-"),
+    (ACCENTS[1], "v", "--"),
 )
 
 

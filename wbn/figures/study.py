@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from wbn.figures.runs import interval
-from wbn.figures.style import INK, MAJORITY, MINORITY, fitted, steady_jitter
+from wbn.figures.style import ACCENTS, INK, MAJORITY, MINORITY, fitted, steady_jitter
 
 OUTPUTS = {"on": "with output BN", "none": "without"}
 PROBES = {"minority_weight": "minority's weight", "majority_weight": "majority's weight"}
@@ -46,7 +46,7 @@ def _by_kind(fits: pd.DataFrame, column: str, label: str) -> Figure:
     with steady_jitter():
         grid = sns.catplot(
             rows.assign(output=rows["output_norm"].map(OUTPUTS)), kind="strip", x="percent",
-            y="kind", hue="output", hue_order=OUTPUTS.values(), palette=[MAJORITY, MINORITY],
+            y="kind", hue="output", hue_order=OUTPUTS.values(), palette=list(ACCENTS),
             dodge=True, jitter=0.17, size=3.5, alpha=0.7,
         )  # fmt: skip
     grid.set_axis_labels(label, "")
