@@ -49,8 +49,8 @@ def against(method: str, baseline: str) -> pd.DataFrame:
 
 def balance() -> pd.DataFrame:
     """Class averages ahead of running averages that are not balanced, with a weighted loss."""
-    tables = [primary(labeled(store)) for store in ("repair", "repair_control")]
-    rows = pd.concat(tables)
+    repaired, control = (primary(labeled(store)) for store in ("repair", "repair_control"))
+    rows = pd.concat([repaired[repaired.seed.isin(control.seed)], control])
     rows = rows[rows.loss == WEIGHTED_LOSS]
     rows = rows.assign(method=rows.arm, inference="primary")
     return paired_difference(rows, BALANCED, CONTROL, METRIC)
