@@ -38,6 +38,7 @@ NAMES = (
     r"with 2\.14 and not with 2\.10",
     r"\(\d+\.\d+\)|7\.14 after|predictions 7\.4 and 7\.11",
     r"\d GB",
+    r"the digit \d",
     r"the two",
     r"two (choices|draws|formulas|of the equations|ways out|changed lines)",
     r"half of the runs of one reading had been seen",  # before a criterion was committed
