@@ -36,7 +36,7 @@ def on_ten_classes() -> list[str]:
 def means(table: pd.DataFrame) -> Sequence[str]:
     """Mean differences in (i), (ii) and (iii)."""
     by_experiment = table.set_index("experiment")["mean"]
-    return [percent(by_experiment[name], sign=True) for name in EXPERIMENTS]
+    return [percent(by_experiment[name], 2, sign=True) for name in EXPERIMENTS]
 
 
 STORE = "results/repair and repair_ten, wbn.analysis.repair.leads"
