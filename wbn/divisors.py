@@ -62,9 +62,21 @@ def pair_divisors(w: Tensor, copies: int, scale: Tensor, correction: str) -> Div
     """
     w = w.flatten()
     each = w.sum()
-    pairs = w[1:].dot(w.cumsum(0)[:-1])
-    total, unbiased = each * copies, each * (copies - 1) + 2 * pairs / each
+    total, unbiased = each * copies, each * (copies - 1) + 2 * pairs(w) / each
     return corrected(total, unbiased, scale, correction)
+
+
+def pairs(w: Tensor) -> Tensor:
+    r"""The sum :math:`\sum_{i < j} w_i w_j` of a vector, without a difference.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wbn.divisors import pairs
+    >>> pairs(torch.tensor([1.0, 2.0, 4.0]))
+    tensor(14.)
+    """
+    return w[1:].dot(w.cumsum(0)[:-1])
 
 
 def corrected(total: Tensor, unbiased: Tensor, scale: Tensor, correction: str) -> Divisors:
