@@ -131,3 +131,12 @@ def test_criteria_of_the_predictions_can_fail():
     assert not PREDICTIONS["8.4"].judge(pd.DataFrame({"chance": [0.1, 0.5]}))
     assert PREDICTIONS["8.5"].judge(pd.DataFrame({"itself": [0.1, 0.49, 0.2]}, ALIKE))
     assert not PREDICTIONS["8.5"].judge(pd.DataFrame({"itself": [0.1, 0.5, 0.2]}, ALIKE))
+
+
+def test_scores_at_single_epochs_are_those_of_their_runs_alone(made_up, monkeypatch):
+    sample = draws(0.6, 0.05)
+    monkeypatch.setattr(Hypothesis, "runs", lambda self, prior=True: rows(sample))
+    table = forensics.by_epoch(made_up[0])
+    assert table.index.tolist() == [0, 1, 2, 3]
+    assert table.score[2] == pytest.approx(score(sample[2:3], TABLE[None])[0])
+    assert table.own[2] == pytest.approx(own_scores(sample[2:3]).mean())

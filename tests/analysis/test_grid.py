@@ -28,12 +28,10 @@ def test_each_cell_is_the_verdict_under_its_reading(table, grid, n):
 
 def test_the_first_rows_tell_all_readings_apart(grid):
     choices = grid.iloc[: -len(CLAIMS)]
-    assert choices.index.tolist() == [
-        "the loss is divided by the weight of", "mini-batches are", "learning rate"
-    ]  # fmt: skip
+    assert choices.index.tolist() == ["loss normalized by", "order of batches", "learning rate"]
     assert choices.T.drop_duplicates().shape == (len(FAMILY), 3)
-    assert choices[1].tolist() == ["batch", "reshuffled", "0.001"]
-    assert choices[8].tolist() == ["data set", "fixed", "0.01"]
+    assert choices[1].tolist() == ["the batch", "reshuffled", "0.001"]
+    assert choices[8].tolist() == ["the data set", "fixed", "0.01"]
 
 
 def test_markdown_has_the_same_cells_and_explains_the_symbols(table, grid):

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from wbn.analysis.ledger import weights
+from wbn.analysis.ledger import CODE, weights
 from wbn.analysis.ledger.argument import (
     batch,
     loss_gone,
@@ -101,7 +101,7 @@ def gap_table(highs):
     rows = [
         {"network": "paper's", "setting": "output BN", "experiment": e, "weights": w, "high": high}
         for e, highs_of in highs.items()
-        for w, high in zip(("CB", "IF"), highs_of, strict=True)
+        for w, high in zip(("CB-weighted", "IF-weighted"), highs_of, strict=True)
     ]
     return pd.DataFrame(rows)
 
@@ -128,3 +128,8 @@ def test_most_behind_is_with_output_bn_and_most_ahead_without(monkeypatch):
     )
     monkeypatch.setattr(weights, "differences", lambda: table)
     assert (weights.most_behind(), weights.most_ahead()) == ("1.2", "0.4")
+
+
+def test_names_of_code_and_stores_are_marked_in_sources():
+    source = "results/cause_ten, wbn.analysis.claims.EPOCH. Table 1, as load_split draws it: 0.1"
+    assert CODE.sub("<>", source) == "<>, <>. Table 1, as <> draws it: 0.1"

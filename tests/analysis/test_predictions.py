@@ -19,7 +19,7 @@ def gap(cb, full):
     """Rows of the gap, WBN minus standard BN, at the four ratios for both kinds of weights."""
     return pd.DataFrame(
         {"weights": weights, "experiment": ratio, "mean": mean}
-        for weights, means in {"CB": cb, "IF": full}.items()
+        for weights, means in {"CB-weighted": cb, "IF-weighted": full}.items()
         for ratio, mean in zip(RATIOS, means, strict=True)
     )
 
@@ -85,10 +85,10 @@ def test_weights_are_compared_at_high_ratios_only():
 
 
 def pooling(weighted=0.01, standard=0.001, gap=-0.01):
-    arms = {"plain": standard, "CB + sBN": standard, "IF + sBN": -standard}
-    change = pd.DataFrame({r: arms | dict.fromkeys(["CB + WBN", "IF + WBN"], weighted)
-                           for r in RATIOS})  # fmt: skip
-    after = pd.DataFrame(gap, index=["CB", "IF"], columns=RATIOS)
+    arms = {"Plain + BN": standard, "CB-weighted + BN": standard, "IF-weighted + BN": -standard}
+    arms |= dict.fromkeys(["CB-weighted + WBN", "IF-weighted + WBN"], weighted)
+    change = pd.DataFrame(dict.fromkeys(RATIOS, arms))
+    after = pd.DataFrame(gap, index=["CB-weighted", "IF-weighted"], columns=RATIOS)
     return pd.concat({"change": change, "gap": after})
 
 
@@ -102,7 +102,7 @@ def test_pooling_has_three_parts():
 def thirds(largest, middle, smallest):
     means = {"largest": largest, "middle": middle, "smallest": smallest}
     rows = pd.DataFrame({"third": list(means), "mean": list(means.values())})
-    return rows.assign(weights="CB", experiment="lt100")
+    return rows.assign(weights="CB-weighted", experiment="lt100")
 
 
 def test_classes_lose_most_where_they_are_small_and_nothing_where_large():
@@ -113,14 +113,22 @@ def test_classes_lose_most_where_they_are_small_and_nothing_where_large():
 
 def test_alternatives_rank_at_every_ratio():
     means = pd.DataFrame(
-        {r: {"IF + WBN": 0.5, "sampler": 0.6, "IF + sBN": 0.7, "logit adj.": 0.8} for r in RATIOS}
+        {
+            r: {
+                "IF-weighted + WBN": 0.5,
+                "Sampler + BN": 0.6,
+                "IF-weighted + BN": 0.7,
+                "Adjusted + BN": 0.8,
+            }
+            for r in RATIOS
+        }
     )
     assert held("10.6", means)
     behind = means.copy()
-    behind.loc["sampler", "lt10"] = 0.4
+    behind.loc["Sampler + BN", "lt10"] = 0.4
     assert not held("10.6", behind)
     not_best = means.copy()
-    not_best.loc["logit adj.", "lt200"] = 0.65
+    not_best.loc["Adjusted + BN", "lt200"] = 0.65
     assert not held("10.6", not_best)
 
 
@@ -133,7 +141,7 @@ def test_calibration_and_convolutions_are_signs():
 
 def test_without_output_the_gap_is_nearer_to_zero_in_each_network():
     rows = pd.DataFrame(
-        {"network": n, "weights": "CB", "experiment": "lt100", "setting": s, "mean": m}
+        {"network": n, "weights": "CB-weighted", "experiment": "lt100", "setting": s, "mean": m}
         for n in ("paper's", "conv")
         for s, m in (("output BN", -0.02), ("no output BN", 0.01))
     )

@@ -143,8 +143,8 @@ def test_all_effects_stand_in_the_order_of_their_labels():
     found = all_effects(pd.concat([*epochs, *kinds, plain]), PROTOCOLS, "accuracy_overall")
     assert found.choice.unique().tolist() == list(LABELS.values())
     assert found.panel.unique().tolist() == ["(i)", "(ii)", "(iii)"]
-    by_method = found[found.choice == "no output BN"].groupby("letter")["mean"].mean()
-    assert np.allclose(by_method[["a", "b", "c"]], [0, 0, 0.05])
+    by_method = found[found.choice == "no output BN"].groupby("method")["mean"].mean()
+    assert np.allclose(by_method[["lf_sbn", "wlf_sbn", "wlf_wbn"]], [0, 0, 0.05])
     late = found[found.choice == "epoch 30"]
     assert np.allclose(late["mean"], 0.3)
 

@@ -121,3 +121,48 @@ def test_names_in_prose_are_linked(tmp_path):
 def test_name_without_an_entry_stops_the_build(tmp_path):
     with pytest.raises(subprocess.CalledProcessError):
         build(tmp_path, f"{PAGE}\n``convert``\n", "names")
+
+
+GLOSSARY = """
+Words
+=====
+
+.. glossary::
+
+   reading
+       One way.
+
+{glossary}
+
+reading
+    One way.
+"""
+TERMS = """
+A reading in a title
+====================
+
+About 3 % of *readings*, ``reading`` code and a second reading of Table 2. No proofreading.
+
+3 % here::
+
+   3 % there
+"""
+
+
+def test_words_of_the_glossary_are_linked_once_and_numbers_keep_their_units(tmp_path):
+    tmp_path.joinpath("notation.rst").write_text(":orphan:\n" + GLOSSARY)
+    page = (build(tmp_path, TERMS, "prose") / "intro.html").read_text()
+    assert re.findall(r'href="notation.html#term-reading">(.*?)</a>', page) == [
+        '<span class="term">readings</span>'
+    ]
+    assert len(re.findall("3\u00a0%", page)) == 2
+    assert "\u00a0" not in re.search("<pre>.*?</pre>", page, re.DOTALL)[0]
+    assert "Table\u00a02" in page
+
+
+def test_examples_of_prose_run():
+    sys.path.insert(0, str(EXTENSIONS))
+    import prose as extension
+
+    sys.path.remove(str(EXTENSIONS))
+    assert doctest.testmod(extension) == (0, 1)

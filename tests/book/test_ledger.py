@@ -32,7 +32,7 @@ COVERED = (
 # Numbers that name something, and counts of what the text itself lists.
 NAMES = (
     r"(Table|Eq\.) \d",
-    r"chapters? \d+( (to|and) \d+)?",
+    r"chapters? \d+(, \d+)*( (to|and) \d+)?",
     r"(NOLTA|the) 2019|arXiv:[\d.]+",
     r"(Python|PyTorch|CC BY) \d+\.\d+",
     r"with 2\.14 and not with 2\.10",

@@ -1,12 +1,13 @@
 """Links, anchors and heads of the built pages, read without a browser."""
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from conftest import HTML
-from pages import chapters, markdown
+from pages import chapters, markdown, notebooks
 
 TITLE = "Weighted batch normalization"
 
@@ -71,6 +72,12 @@ def test_head_describes_the_page(path, documents):
     assert meta["description"].split()[0] == text.split()[0]
     assert meta["og:site_name"] == TITLE
     assert meta["og:type"] == "website"
+
+
+def test_chapters_are_called_by_their_numbers():
+    for path in notebooks():
+        for number, target in re.findall(r"\[[Cc]hapter (\d+)\]\((\w+)\)", "".join(markdown(path))):
+            assert target.startswith(f"{int(number):02d}_"), (path.name, number, target)
 
 
 def test_titles_name_the_book_once(documents):

@@ -91,6 +91,17 @@ def test_nothing_overflows_sideways(browser, page, width):
     assert excess <= 0
 
 
+def test_no_equation_is_cut_on_a_phone(browser, page):
+    if page.name == "api":
+        pytest.skip("equations of docstrings scroll")
+    set_screen(browser, WIDTHS["phone"])
+    cut = browser.execute_script(
+        "return [...document.querySelectorAll('article div.math, article div.math mjx-container')]"
+        ".filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.closest('div.math').id)"
+    )
+    assert cut == []
+
+
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
 def test_there_is_one_search_box(browser, page, width):
     set_screen(browser, width)

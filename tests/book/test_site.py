@@ -48,6 +48,14 @@ def test_search_finds_nothing_where_nothing_is(browser, root):
     assert search(browser, root, "xyzzyplugh") == set()
 
 
+def test_search_finds_sections(browser, served):
+    search(browser, served, "hypergeometric")
+    section = "01_weighted_loss.html#how-often-a-batch-holds-no-minority-sample"
+    WebDriverWait(browser, 20).until(
+        lambda b: b.find_elements(By.CSS_SELECTOR, f"ul.sections a[href='{section}']")
+    )
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_missing_address_explains_itself_at_any_depth(browser, served, axe, theme):
     address = f"{served}/no/such/page.html"

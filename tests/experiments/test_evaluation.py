@@ -7,9 +7,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from plain import EXPERIMENTS, Plain, moments, toy
 
 from wbn.experiments.evaluation import calibration_error, evaluate
-from wbn.experiments.protocol import BY_LAYER, Protocol
+from wbn.experiments.protocol import BY_LAYER, MIXED, MOVING, Protocol
 from wbn.experiments.training import Trainer
 
 
@@ -126,3 +127,113 @@ def test_running_sums_at_inference_are_those_of_training():
     for kind in trainer.protocol.inference:  # a pass over all data changes nothing
         found = trainer.statistics.get(kind, trainer.data, trainer.batches)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+def compare(protocol, expected):
+    """Logits of the engine after two epochs, and those of `expected(plain, kind)`."""
+    trainer = Trainer(protocol, [3, 4])
+    alone = [Plain(protocol, seed) for seed in (3, 4)]
+    for each in (trainer, *alone):
+        each.train_epoch()
+        each.train_epoch()
+    for kind in reversed(protocol.inference):
+        logits = trainer.logits(kind)
+        for s, plain in enumerate(alone):
+            by_hand = plain.infer(plain.test_x, expected(plain, kind)).detach()
+            torch.testing.assert_close(logits[s], by_hand, rtol=1e-8, atol=1e-9)
+
+
+CHANGES = [
+    ("lf_sbn", {}),
+    ("wlf_sbn", {"input_scaling": "standardized_apart"}),
+    ("wlf_wbn", {}),
+    ("wlf_wbn", {"correction": "none", "activation": "sigmoid"}),
+    ("wlf_wbn", {"statistics": "detached"}),
+    ("wlf_wbn", {"output_norm": "standard", "momentum": 0.3}),
+]
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize(("method", "changes"), CHANGES)
+def test_logits_with_moments_of_the_test_set_by_hand(method, changes, experiment):
+    protocol = toy(method, experiment, inference=(*MIXED, "batch_average"), **changes)
+
+    def expected(plain, kind):
+        chosen = kind.split("_")[1:] if kind in MIXED else ()
+        return plain.mixed(chosen)
+
+    compare(protocol, expected)
+
+
+def test_moments_of_the_test_set_are_all_but_none_and_all_four():
+    assert len(MIXED) == len({frozenset(kind.split("_")[1:]) for kind in MIXED}) == 2**4 - 2
+    assert {name for kind in MIXED for name in kind.split("_")} == {"test", "hm", "hv", "om", "ov"}
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize("method", ["lf_sbn", "wlf_wbn"])
+def test_all_four_moments_are_the_evaluation_set_and_none_is_the_batch_average(method):
+    trainer = Trainer(toy(method, inference=("evaluation_set", "batch_average")), [3, 4])
+    trainer.train_epoch()
+    for kind, chosen in (("evaluation_set", "test_hm_hv_om_ov"), ("batch_average", "test_")):
+        mixed = trainer.statistics._mixed(chosen, trainer.data, trainer.batches)
+        own = trainer.statistics.get(kind, trainer.data, trainer.batches)
+        torch.testing.assert_close(mixed, [tuple(layer) for layer in own])
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize(("method", "changes"), CHANGES)
+def test_moving_averages_of_three_momenta_by_hand(method, changes):
+    kinds = ("moving_average", *MOVING, "never_updated")
+    momenta = {"moving_average": changes.get("momentum", 0.1), "never_updated": 0.0}
+    momenta |= {"moving_average_0.01": 0.01, "moving_average_0.001": 0.001}
+    protocol = toy(method, inference=kinds, **changes)
+    compare(protocol, lambda plain, kind: plain.moving(momenta[kind]))
+
+
+@pytest.mark.usefixtures("toys")
+def test_a_moving_average_does_not_depend_on_the_others():
+    together = Trainer(toy(inference=("moving_average_0.01", "moving_average", "pooled")), [3])
+    alone = Trainer(toy(inference="moving_average_0.01"), [3])
+    for trainer in (together, alone):
+        trainer.train_epoch()
+        for kind in trainer.protocol.inference:
+            trainer.logits(kind)
+        trainer.train_epoch()
+    assert torch.equal(*(trainer.logits("moving_average_0.01") for trainer in (together, alone)))
+
+
+@pytest.mark.usefixtures("toys")
+def test_networks_without_bn_have_nothing_to_update():
+    protocol = toy(hidden_norm="none", inference=("never_updated", *MOVING))
+    trainer = Trainer(protocol, [3])
+    trainer.train_epoch()
+    for kind in protocol.inference:
+        hidden, (mean, var) = trainer.statistics.get(kind, trainer.data, trainer.batches)
+        assert hidden is None
+        assert mean.shape == var.shape == (1, 1, 2)
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize(
+    ("method", "changes"),
+    [
+        ("wlf_wbn", {}),
+        ("wlf_sbn", {"activation": "tanh", "correction": "none"}),
+        ("lf_sbn", {"output_norm": "weighted", "norm_weighting": "inverse_frequency"}),
+    ],
+)
+def test_class_averages_at_inference_by_hand(method, changes, experiment):
+    own = {"statistics": "class_averages", "hidden_norm": "weighted"}
+    kinds = ("class_averages", "class_averages_pooled", "pooled")
+    protocol = toy(method, experiment, inference=kinds, **own | changes)
+
+    def expected(plain, kind):
+        hidden, whole = plain.class_moments(None), [torch.arange(len(plain.y))]
+        if kind == "pooled":
+            hidden = moments(plain.x @ plain.w1.T, plain.norm_weight(plain.y, 0), plain.kept)
+        return plain.averaged_behind(hidden, plain.batches if kind == "class_averages" else whole)
+
+    compare(protocol, expected)

@@ -5,9 +5,17 @@ import inspect
 import pytest
 import torch
 
-from wbn.experiments.network import LayeredNetwork, ReplicaNetwork
-from wbn.experiments.protocol import Protocol
+from wbn.experiments.draw import stream
+from wbn.experiments.layer import Layer
+from wbn.experiments.network import INITIALIZATIONS, LayeredNetwork, ReplicaNetwork, initial_weights
+from wbn.experiments.protocol import ALLOWED, STATISTICS, Protocol
 from wbn.experiments.training import NETWORKS
+from wbn.experiments.variants import (
+    ClassAveragesLayer,
+    CrossFittedLayer,
+    DetachedLayer,
+    RunningSumsLayer,
+)
 
 MEMBERS = ("parameters", "forward", "backward", "statistics", "infer")
 SHAPE, CLASSES = (16, 18), 3
@@ -53,3 +61,64 @@ def test_only_the_paper_s_network_has_what_interventions_ask():
     assert layered == {"mlp": True, "conv": False}
     for member in ("running", "output_statistics"):
         assert hints(NETWORKS["mlp"], member) == hints(LayeredNetwork, member)
+
+
+def standard_deviation(name, outputs, inputs):
+    """By their papers: Glorot and Bengio (2010), He et al. (2015), LeCun et al. (1998)."""
+    variance = {
+        "xavier_uniform": 2 / (inputs + outputs),
+        "xavier_normal": 2 / (inputs + outputs),
+        "he_normal": 2 / inputs,
+        "lecun_normal": 1 / inputs,
+        "torch_uniform": 1 / (3 * inputs),
+    }
+    return variance[name] ** 0.5
+
+
+@pytest.mark.parametrize("name", INITIALIZATIONS)
+def test_first_weights_have_the_variance_of_their_name(name):
+    assert set(INITIALIZATIONS) == set(ALLOWED["initialization"].names)
+    shapes = [(300, 784), (200, 500)]
+    drawn = initial_weights(Protocol.paper("i", "lf_sbn", initialization=name), 5, shapes)
+    generator = stream(5, "initialization")
+    for weight, shape in zip(drawn, shapes, strict=True):
+        sigma = standard_deviation(name, *shape)
+        standard = torch.empty(shape)
+        if "uniform" in name:
+            standard.uniform_(-(3**0.5), 3**0.5, generator=generator)
+        else:
+            standard.normal_(generator=generator)
+        torch.testing.assert_close(weight, sigma * standard, rtol=1e-4, atol=1e-6)
+        assert weight.std().item() == pytest.approx(sigma, rel=0.01)
+
+
+def test_torch_uniform_is_what_linear_layers_of_torch_draw():
+    protocol = Protocol.paper("i", "lf_sbn", initialization="torch_uniform")
+    with torch.random.fork_rng():
+        torch.manual_seed(stream(7, "initialization").initial_seed())
+        expected = [torch.nn.Linear(n, m, bias=False).weight for n, m in ((784, 20), (20, 2))]
+    for ours, theirs in zip(
+        initial_weights(protocol, 7, [(20, 784), (2, 20)]), expected, strict=True
+    ):
+        assert torch.equal(ours, theirs)
+
+
+def test_statistics_name_the_layers():
+    kinds = {
+        "batch": (Layer, Layer),
+        "cross_fitted": (CrossFittedLayer, CrossFittedLayer),
+        "detached": (DetachedLayer, DetachedLayer),
+        "running_sums": (RunningSumsLayer, RunningSumsLayer),
+        "class_averages": (ClassAveragesLayer, Layer),
+    }
+    assert set(kinds) == set(STATISTICS)
+    for statistics, expected in kinds.items():
+        own = statistics == "class_averages"
+        changes = {"statistics": statistics, "hidden_norm": "weighted", "activation": "tanh"}
+        changes["inference"] = "class_averages" if own else "pooled"
+        for output_norm in ("weighted", "none"):
+            protocol = Protocol.paper("i", "wlf_wbn", output_norm=output_norm, **changes)
+            network = NETWORKS["mlp"](protocol.resolved(), [0], SHAPE, CLASSES)
+            last = Layer if output_norm == "none" else expected[1]
+            assert [type(layer) for layer in network.layers] == [expected[0], last]
+            assert [layer.activation is None for layer in network.layers] == [False, True]

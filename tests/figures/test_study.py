@@ -4,25 +4,7 @@ import pandas as pd
 import pytest
 
 from wbn.analysis.intervals import mean_interval
-from wbn.figures.study import chances, either_weight, scores
-
-
-@pytest.mark.parametrize(("draw", "column"), [(chances, "chance"), (scores, "score")])
-def test_every_point_is_drawn_in_the_row_of_its_kind(draw, column):
-    fits = pd.DataFrame({
-        "inference": ["pooled", "pooled", "evaluation_set"],
-        "output_norm": ["on", "none", "none"],
-        column: [0.1, 0.2, 0.9],
-    })  # fmt: skip
-    (axis,) = draw(fits).axes
-    dots = sorted(place.tolist() for c in axis.collections for place in c.get_offsets())
-    assert dots == [
-        [pytest.approx(10), pytest.approx(-0.2, abs=0.19)],  # with output BN above
-        [pytest.approx(20), pytest.approx(0.2, abs=0.19)],
-        [pytest.approx(90), pytest.approx(1.2, abs=0.19)],
-    ]
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["pooled", "test set"]
-    assert axis.yaxis_inverted()
+from wbn.figures.study import either_weight
 
 
 def test_both_weights_are_drawn_as_shares_taken_for_the_minority(points):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
@@ -12,11 +10,9 @@ from wbn.analysis.rankings import ranking_probability
 from wbn.analysis.scores import minority_scores
 from wbn.analysis.study import design_points
 from wbn.analysis.table_2 import among_single_runs
-from wbn.experiments.data import EXPERIMENTS
 from wbn.experiments.protocol import METHODS, Protocol
 
 RANGE = 9 / 11  # the probability that one more run lies within the range of ten
-PLAUSIBLE = 11  # of 18 cells: fewer has a chance below 1 % if each is inside with RANGE
 
 
 def table_2_at_points(table: pd.DataFrame, protocols: Sequence[Protocol]) -> pd.DataFrame:
@@ -32,45 +28,24 @@ def table_2_at_points(table: pd.DataFrame, protocols: Sequence[Protocol]) -> pd.
     Returns
     -------
     pandas.DataFrame
-        A row for each point, kind of inference and epoch: the factors; `cells`, which of the 18
-        class accuracies of Table 2 lie within the range of the ten runs, as experiment, method and
-        metric; `inside`, how many they are; `score` and `own run`, the means of `minority_scores`
-        over the nine minority accuracies; and `chance`, the probability :math:`\prod_e P_e`
-        that single runs show WBN ahead of both other methods in all three experiments. The
-        `numbers` are plausible with `PLAUSIBLE` cells inside, the `ranking` is likely with a
-        chance above one half, and `both` may be.
+        A row for each point, kind of inference and epoch: the factors; `inside`, how many of the 18
+        class accuracies of Table 2 lie within the range of the ten runs; `score` and `own run`,
+        the means of `minority_scores` over the nine minority accuracies; and `chance`, the
+        probability :math:`\prod_e P_e` that single runs show WLF+WBN ahead of both other methods
+        in all three experiments.
     """
     rows = []
     for point, runs in _runs_at_points(table, protocols):
         for (inference, epoch), single in runs.groupby(["inference", "epoch"], sort=False):
             cells = among_single_runs(single, RANGE)
-            cells = cells[cells.inside & (cells.metric != "accuracy_overall")]
-            inside = list(zip(cells.experiment, cells.method, cells.metric, strict=True))
+            inside = (cells.inside & (cells.metric != "accuracy_overall")).sum()
             chance = ranking_probability(
                 single, ["wlf_wbn", ("lf_sbn", "wlf_sbn")], "accuracy_overall"
             ).probability.prod()
-            key = {"inference": inference, "epoch": epoch, "cells": inside}
+            key = {"inference": inference, "epoch": epoch}
             scores = minority_scores(single)[["score", "own run"]].mean().to_dict()
-            rows.append(point | key | scores | {"inside": len(inside), "chance": chance})
-    fits = pd.DataFrame(rows)
-    numbers, ranking = fits["inside"] >= PLAUSIBLE, fits["chance"] > 0.5
-    return fits.assign(numbers=numbers, ranking=ranking, both=numbers & ranking)
-
-
-def count_fits(fits: pd.DataFrame, by: str) -> pd.DataFrame:
-    """How many combinations of point and epoch have the numbers, the ranking, and both.
-
-    Parameters
-    ----------
-    fits
-        Of `table_2_at_points`.
-    by
-        A column; each of its values is a row, with the `most cells` that any combination has
-        inside.
-    """
-    groups = fits.groupby(by)
-    counts = groups[["numbers", "ranking", "both"]].sum()
-    return counts.assign(**{"most cells": groups["inside"].max()})
+            rows.append(point | key | scores | {"inside": inside, "chance": chance})
+    return pd.DataFrame(rows)
 
 
 def score_fits(fits: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
@@ -93,31 +68,6 @@ def score_fits(fits: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
     best = fits.loc[groups.idxmin()].set_index(by)
     scores = pd.DataFrame({"mean": groups.mean(), "best": groups.min()})
     return scores.join(best[["own run", "chance", "inside"]])
-
-
-def plausible_cells(fits: pd.DataFrame) -> pd.DataFrame:
-    """In how many combinations of point and epoch each class accuracy of Table 2 is plausible.
-
-    Parameters
-    ----------
-    fits
-        Of `table_2_at_points`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each experiment and method by name, columns for inference and class.
-    """
-    columns = {}
-    for inference, points in fits.groupby("inference"):
-        count = Counter(itertools.chain.from_iterable(points["cells"]))
-        for name in ("majority", "minority"):
-            columns[inference, name] = {
-                (experiment, METHODS[method]): count[experiment, method, f"accuracy_{name}"]
-                for experiment, method in itertools.product(EXPERIMENTS, METHODS)
-            }
-    table = pd.DataFrame(columns).rename_axis(["experiment", "method"])
-    return table.rename_axis(["inference", "class"], axis="columns")
 
 
 def _runs_at_points(

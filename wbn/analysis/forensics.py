@@ -150,8 +150,23 @@ def _without(sample: np.ndarray, seed: int, tables: np.ndarray) -> np.ndarray:
     return score(left, tables)
 
 
+def by_epoch(hypothesis: Hypothesis) -> pd.DataFrame:
+    """Score of Table 2 at each stored epoch, and the mean score of the hypothesis's own runs.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each epoch, also beyond the prior: score and own.
+    """
+    rows = {}
+    for epoch, runs in hypothesis.runs(prior=False).groupby("epoch"):
+        sample = cube(runs)
+        rows[epoch] = {"score": score(sample, TABLE[None])[0], "own": own_scores(sample).mean()}
+    return pd.DataFrame(rows).T.rename_axis("epoch")
+
+
 def by_cell(hypothesis: Hypothesis) -> pd.DataFrame:
-    """Table 2's minority accuracies beside the range of a hypothesis's runs at each epoch.
+    """Table 2's minority accuracies beside the means of a hypothesis's runs at each epoch.
 
     Returns
     -------

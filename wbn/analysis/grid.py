@@ -5,15 +5,11 @@ from __future__ import annotations
 import pandas as pd
 
 from wbn.analysis.claims import CLAIMS, by_reading
+from wbn.analysis.words import words
 from wbn.experiments.protocol import FAMILY
 
 # Told apart by their shapes, so that they need no color.
 SYMBOLS = {"replicated": "✓", "not replicated": "✗", "undecided": "○"}
-CHOICES = {
-    "loss_normalizer": ("the loss is divided by the weight of", {"dataset": "data set"}),
-    "batch_order": ("mini-batches are", {"reshuffle": "reshuffled"}),
-    "learning_rate": ("learning rate", {}),
-}
 
 
 def verdict_grid(table: pd.DataFrame) -> pd.DataFrame:
@@ -30,12 +26,12 @@ def verdict_grid(table: pd.DataFrame) -> pd.DataFrame:
         A column for each reading, from 1 on. First a row for each choice in which readings
         differ, then one for each claim, with `SYMBOLS`.
     """
-    readings = pd.DataFrame(FAMILY).astype(str)
-    rows = {words: readings[name].replace(known) for name, (words, known) in CHOICES.items()}
+    choices = pd.DataFrame(FAMILY).astype(str)
+    rows = {words(name): choices[name].map(words) for name in choices}
     outcomes = by_reading(CLAIMS, table).replace(SYMBOLS)
     rows |= {f"{c.name} ({c.origin}). {c.words}": outcomes[c.name] for c in CLAIMS}
     columns = pd.RangeIndex(1, len(FAMILY) + 1, name="reading")
-    return pd.DataFrame({words: list(row) for words, row in rows.items()}, columns).T
+    return pd.DataFrame({name: list(row) for name, row in rows.items()}, columns).T
 
 
 def grid_markdown(table: pd.DataFrame) -> str:
@@ -45,8 +41,8 @@ def grid_markdown(table: pd.DataFrame) -> str:
         f"| reading | {' | '.join(map(str, grid.columns))} |",
         f"|---|{':-:|' * len(grid.columns)}",
         *(
-            f"| {words} | {' | '.join(row)} |"
-            for words, row in zip(grid.index, grid.values, strict=True)
+            f"| {name} | {' | '.join(row)} |"
+            for name, row in zip(grid.index, grid.values, strict=True)
         ),
         "",
         ", ".join(f"{symbol} {outcome}" for outcome, symbol in SYMBOLS.items()),

@@ -70,12 +70,12 @@ class Hypothesis:
     inference: str
     training: str = "reference"
 
-    def runs(self) -> pd.DataFrame:
-        """Stored rows of the three experiments and methods, at the epochs of the prior."""
+    def runs(self, prior: bool = True) -> pd.DataFrame:
+        """Stored rows of three experiments and methods, at the epochs of the prior or at all."""
         rows = _rows(NETWORKS if self.training == "reference" else OTHERS)
-        hashes = protocols_of(self.training)
-        at = rows.protocol.isin(hashes) & rows.epoch.isin(EPOCHS)
-        return rows[at & (rows.inference == self.inference)]
+        rows = rows[rows.protocol.isin(protocols_of(self.training))]
+        rows = rows[rows.inference == self.inference]
+        return rows[rows.epoch.isin(EPOCHS)] if prior else rows
 
 
 @cache

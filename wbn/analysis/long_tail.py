@@ -8,20 +8,26 @@ import pandas as pd
 
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.intervals import paired_difference
-from wbn.experiments.data import LONG_TAILED
 from wbn.experiments.plan import stored
 
 CHOICES = ("method", "beta", "batch_order", "logit_adjustment")
-RATIOS = {name: f"ratio {ratio}" for name, ratio in LONG_TAILED.items()}
-# What tells the arms apart. CB is class-balanced weights, IF their limit, inverse frequency.
+# What a chapter calls the arms, and what tells them apart. CB are class-balanced weights, IF their
+# limit, inverse frequencies; "adjusted" are the logits.
 ARMS = {
-    "plain": ("lf_sbn", None, "reshuffle", 0.0),
-    "CB + sBN": ("wlf_sbn", 0.999, "reshuffle", 0.0),
-    "CB + WBN": ("wlf_wbn", 0.999, "reshuffle", 0.0),
-    "IF + sBN": ("wlf_sbn", 1.0, "reshuffle", 0.0),
-    "IF + WBN": ("wlf_wbn", 1.0, "reshuffle", 0.0),
-    "sampler": ("lf_sbn", None, "balanced", 0.0),
-    "logit adj.": ("lf_sbn", None, "reshuffle", 1.0),
+    "Plain + BN": ("lf_sbn", None, "reshuffle", 0.0),
+    "CB-weighted + BN": ("wlf_sbn", 0.999, "reshuffle", 0.0),
+    "CB-weighted + WBN": ("wlf_wbn", 0.999, "reshuffle", 0.0),
+    "IF-weighted + BN": ("wlf_sbn", 1.0, "reshuffle", 0.0),
+    "IF-weighted + WBN": ("wlf_wbn", 1.0, "reshuffle", 0.0),
+    "Sampler + BN": ("lf_sbn", None, "balanced", 0.0),
+    "Adjusted + BN": ("lf_sbn", None, "reshuffle", 1.0),
+}
+WEIGHTS = ("CB-weighted", "IF-weighted")
+# What a chapter calls the networks and losses of `settings` and `convolutions`.
+OUTPUTS = {
+    "output BN": "with output BN",
+    "no output BN": "without output BN",
+    "no output BN, data set": "without output BN, loss normalized by the data set",
 }
 THIRDS = {"largest": range(3), "middle": range(3, 7), "smallest": range(7, 10)}
 
@@ -42,10 +48,10 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> row = dict(zip(CHOICES, ARMS["sampler"], strict=True))
+    >>> row = dict(zip(CHOICES, ARMS["Sampler + BN"], strict=True))
     >>> row |= {f"accuracy_{k}": k / 10 for k in range(10)}
     >>> compared(pd.DataFrame([row])).filter(regex="method|st$").round(2).values.tolist()
-    [['sampler', 0.1, 0.8]]
+    [['Sampler + BN', 0.1, 0.8]]
     """
     names = {choices: name for name, choices in ARMS.items()}
     choices = table[list(CHOICES)].astype(object)
@@ -95,11 +101,11 @@ def wbn_minus_sbn(table: pd.DataFrame, metric: str = "accuracy_balanced") -> pd.
     Returns
     -------
     pandas.DataFrame
-        Rows of ``paired_difference`` with CB or IF in the column weights.
+        Rows of ``paired_difference`` with a name of `WEIGHTS` in the column weights.
     """
     rows = {
-        weights: paired_difference(table, f"{weights} + WBN", f"{weights} + sBN", metric)
-        for weights in ("CB", "IF")
+        weights: paired_difference(table, f"{weights} + WBN", f"{weights} + BN", metric)
+        for weights in WEIGHTS
     }
     return pd.concat(rows, names=["weights"]).reset_index("weights").reset_index(drop=True)
 
@@ -141,9 +147,28 @@ def convolutions() -> dict[str, pd.DataFrame]:
 
 
 def gaps(tables: Mapping[str, pd.DataFrame], metric: str = "accuracy_balanced") -> pd.DataFrame:
-    """`wbn_minus_sbn` of each of several tables, with its name in the column setting."""
+    """`wbn_minus_sbn` of each of several tables.
+
+    Parameters
+    ----------
+    tables
+        Of `settings` or `convolutions`.
+    metric
+        A column.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A table's name is in the column setting, and what `OUTPUTS` calls its network in the column
+        output; the column inference has the statistics.
+    """
     return pd.concat(
-        [wbn_minus_sbn(table, metric).assign(setting=name) for name, table in tables.items()],
+        [
+            wbn_minus_sbn(table, metric).assign(
+                setting=name, output=OUTPUTS[name.removesuffix(", pooled")]
+            )
+            for name, table in tables.items()
+        ],
         ignore_index=True,
     )
 

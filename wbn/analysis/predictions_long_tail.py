@@ -12,7 +12,15 @@ import pandas as pd
 
 from wbn.analysis.claims import EPOCH
 from wbn.analysis.intervals import paired_difference
-from wbn.analysis.long_tail import THIRDS, arm_means, convolutions, gaps, settings, wbn_minus_sbn
+from wbn.analysis.long_tail import (
+    THIRDS,
+    WEIGHTS,
+    arm_means,
+    convolutions,
+    gaps,
+    settings,
+    wbn_minus_sbn,
+)
 from wbn.analysis.predictions import Prediction
 from wbn.experiments.plan import stored
 from wbn.experiments.protocol import FAMILY
@@ -20,7 +28,7 @@ from wbn.experiments.protocol import FAMILY
 DECLARED = "plans of long_tail, bare_output and convolution, 2026-11-16 10:43 UTC"
 HIGH = ["lt100", "lt200"]
 UNMOVED = 0.005  # half a point
-STANDARD, WEIGHTED = ("CB + sBN", "IF + sBN"), ("CB + WBN", "IF + WBN")
+STANDARD, WEIGHTED = ([f"{weights} + {bn}" for weights in WEIGHTS] for bn in ("BN", "WBN"))
 
 _settings = cache(settings)
 
@@ -46,7 +54,7 @@ def two_and_ten_classes() -> pd.DataFrame:
     two = stored("family", experiment="iii", epoch=EPOCH, **FAMILY[0])
     two = paired_difference(two, "wlf_wbn", "wlf_sbn", "accuracy_balanced")
     ten = _gap("output BN")
-    return pd.concat([two, ten[ten.weights == "IF"]], ignore_index=True)
+    return pd.concat([two, ten[ten.weights == "IF-weighted"]], ignore_index=True)
 
 
 def smaller_than_two(gap: pd.DataFrame) -> bool:
@@ -58,7 +66,7 @@ def smaller_than_two(gap: pd.DataFrame) -> bool:
 def full_weights_cost_more(gap: pd.DataFrame) -> bool:
     """Prediction 3."""
     mean = by_ratio(gap)[HIGH]
-    return bool((mean.loc["IF"] < mean.loc["CB"]).all())
+    return bool((mean.loc["IF-weighted"] < mean.loc["CB-weighted"]).all())
 
 
 def pooling() -> pd.DataFrame:
@@ -67,7 +75,7 @@ def pooling() -> pd.DataFrame:
     The sampler is left out: the training set as one batch is not what it trained on.
     """
     means = arm_means(_settings())
-    change = (means["output BN, pooled"] - means["output BN"]).drop("sampler")
+    change = (means["output BN, pooled"] - means["output BN"]).drop("Sampler + BN")
     gap = by_ratio(_gap("output BN, pooled"))
     return pd.concat({"change": change, "gap": gap}, names=["quantity", "of"])
 
@@ -75,8 +83,8 @@ def pooling() -> pd.DataFrame:
 def pooling_raises(evidence: pd.DataFrame) -> bool:
     """Prediction 4."""
     change, gap = evidence.loc["change"], evidence.loc["gap"]
-    raised = (change.loc[list(WEIGHTED), HIGH] > 0).all(axis=None)
-    unmoved = (change.loc[["plain", *STANDARD]].abs() < UNMOVED).all(axis=None)
+    raised = (change.loc[WEIGHTED, HIGH] > 0).all(axis=None)
+    unmoved = (change.loc[["Plain + BN", *STANDARD]].abs() < UNMOVED).all(axis=None)
     return bool(raised and (gap[HIGH] < 0).all(axis=None) and unmoved)
 
 
@@ -97,8 +105,9 @@ def smallest_lose(gap: pd.DataFrame) -> bool:
 
 def alternatives_rank(means: pd.DataFrame) -> bool:
     """Prediction 6."""
-    between = means.loc[["IF + WBN", "sampler", "IF + sBN"]].diff().iloc[1:] > 0
-    return bool(between.all(axis=None) and (means[HIGH].idxmax() == "logit adj.").all())
+    ranked = ["IF-weighted + WBN", "Sampler + BN", "IF-weighted + BN"]
+    between = means.loc[ranked].diff().iloc[1:] > 0
+    return bool(between.all(axis=None) and (means[HIGH].idxmax() == "Adjusted + BN").all())
 
 
 def without_output() -> pd.DataFrame:
@@ -118,11 +127,11 @@ def smaller_without(gap: pd.DataFrame) -> bool:
 def other_normalizer() -> pd.DataFrame:
     """The gap without output BN and with the data set's normalizer, and who is better still."""
     means = arm_means(_settings())
-    standard = means["output BN"].loc[list(STANDARD), HIGH]
-    weighted = means["no output BN, data set"].loc[list(WEIGHTED), HIGH]
-    still = standard.set_axis(["CB", "IF"]) - weighted.set_axis(["CB", "IF"])
+    standard = means["output BN"].loc[STANDARD, HIGH]
+    weighted = means["no output BN, data set"].loc[WEIGHTED, HIGH]
+    still = standard.set_axis(WEIGHTS) - weighted.set_axis(WEIGHTS)
     gap = by_ratio(_gap("no output BN, data set"))[HIGH]
-    return pd.concat({"gap": gap, "output BN + sBN ahead of it": still}, names=["quantity", "of"])
+    return pd.concat({"gap": gap, "BN with output BN ahead of it": still}, names=["quantity", "of"])
 
 
 LONG_TAIL = (
@@ -164,8 +173,9 @@ LONG_TAIL = (
         ),
         declared=DECLARED,
         criterion=(
-            "At 100 and 200 pooling changes CB + WBN and IF + WBN by more than zero, and the gap "
-            "stays below zero; plain, CB + sBN and IF + sBN change by less than 0.5 points."
+            "At 100 and 200 pooling changes CB-weighted + WBN and IF-weighted + WBN by more than "
+            "zero, and the gap stays below zero; Plain + BN, CB-weighted + BN and IF-weighted + BN "
+            "change by less than 0.5 points."
         ),
         evidence=pooling,
         judge=pooling_raises,
@@ -192,8 +202,8 @@ LONG_TAIL = (
         ),
         declared=DECLARED,
         criterion=(
-            "IF + WBN is below the sampler and the sampler below IF + sBN at every ratio; logit "
-            "adjustment has the largest mean at 100 and 200."
+            "IF-weighted + WBN is below Sampler + BN and Sampler + BN below IF-weighted + BN at "
+            "every ratio; Adjusted + BN has the largest mean at 100 and 200."
         ),
         evidence=lambda: arm_means(_settings())["output BN"],
         judge=alternatives_rank,

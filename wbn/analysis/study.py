@@ -46,7 +46,6 @@ LABELS = {
     ("epoch", 10): "epoch 10",
     ("epoch", 30): "epoch 30",
 }
-LETTERS = dict(zip(METHODS, "abc", strict=True))  # the paper's, for narrow columns
 LOSSES = {"batch": "batch's Z", "dataset": "data set's Z"}
 OUTPUTS = {"on": "output BN", "none": "no output BN"}
 STATED = "batch_average"  # the inference that the paper states
@@ -186,8 +185,8 @@ def all_effects(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str)
     Returns
     -------
     pandas.DataFrame
-        As `choice_effects`, in the order of `LABELS`, with `letter` and `panel`, method and
-        experiment as the paper writes them.
+        As `choice_effects`, in the order of `LABELS`, with `name` and `panel`, method and
+        experiment as a figure writes them.
     """
     last, averages = table[table["epoch"] == EPOCH], table[table["inference"] == STATED]
     changes = pd.concat(
@@ -202,7 +201,7 @@ def all_effects(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str)
         "choice", key=lambda choice: choice.map(order.index), kind="stable"
     )
     panel = "(" + changes["experiment"] + ")"
-    return changes.assign(letter=changes["method"].map(LETTERS), panel=panel)
+    return changes.assign(name=changes["method"].map(METHODS), panel=panel)
 
 
 def misfits(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> pd.DataFrame:

@@ -8,7 +8,6 @@ import pandas as pd
 from wbn.analysis.intervals import LEVEL, intervals, paired_difference, prediction_interval
 from wbn.analysis.text import percent, written, written_table
 from wbn.experiments.data import load_split
-from wbn.experiments.protocol import METHODS
 
 METRICS = ("accuracy_minority", "accuracy_majority", "accuracy_overall")
 
@@ -113,8 +112,8 @@ def cell_by_cell(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row for each of the 27 cells, named as in "(iii) c", with its class, the number of the
-        paper, whether that fits among single runs, our mean with its 95 % interval, and the
+        A row for each of the 27 cells, by experiment and method, with its class, the number of
+        the paper, whether that fits among single runs, our mean with its 95 % interval, and the
         range of single runs.
     """
     keys = ["experiment", "method", "metric"]
@@ -122,18 +121,18 @@ def cell_by_cell(table: pd.DataFrame) -> pd.DataFrame:
     cells = beside_paper(table).merge(
         runs[[*keys, "low", "high", "inside"]], on=keys, suffixes=("", "_run")
     )
-    letters = dict(zip(METHODS, "abc", strict=True))
     ends = zip(cells.low_run, cells.high_run, strict=True)
     return pd.DataFrame(
         {
-            "cell": "(" + cells.experiment + ") " + cells.method.map(letters),
+            "experiment": cells.experiment,
+            "method": cells.method,
             "class": cells.metric.str.removeprefix("accuracy_"),
             "paper": cells.paper,
             "fits": cells.inside.map({True: "yes", False: "no"}),
             "ours": written(cells),
             "single runs": [f"{percent(low)} to {percent(high)}" for low, high in ends],
         }
-    ).set_index("cell")
+    ).set_index(["experiment", "method"])
 
 
 def fitting(table: pd.DataFrame) -> pd.DataFrame:

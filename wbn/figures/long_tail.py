@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
+from wbn.analysis.words import STATISTICS
 from wbn.experiments.data import LONG_TAILED
 from wbn.figures.runs import GIVEN, low_mean_high
-from wbn.figures.style import INK, MAJORITY, METHOD_COLORS, MINORITY, fitted
+from wbn.figures.style import INK, METHOD_COLORS, fitted
 
 RATIO = "images of the largest class for one of the smallest"
-# Color, marker and line. Inverse frequency, the limit of class-balanced weights, is dashed.
+# Color, marker and line. Inverse frequencies are dashed; what is no method of the paper is gray.
 ARM_LOOKS = {
-    "plain": (METHOD_COLORS["lf_sbn"], "s", "-"),
-    "CB + sBN": (METHOD_COLORS["wlf_sbn"], "^", "-"),
-    "CB + WBN": (METHOD_COLORS["wlf_wbn"], "o", "-"),
-    "IF + sBN": (METHOD_COLORS["wlf_sbn"], "v", "--"),
-    "IF + WBN": (METHOD_COLORS["wlf_wbn"], "X", "--"),
-    "sampler": (MINORITY, "D", "-."),
-    "logit adj.": (INK, "P", ":"),
+    "Plain + BN": (METHOD_COLORS["lf_sbn"], "s", "-"),
+    "CB-weighted + BN": (METHOD_COLORS["wlf_sbn"], "^", "-"),
+    "CB-weighted + WBN": (METHOD_COLORS["wlf_wbn"], "o", "-"),
+    "IF-weighted + BN": (METHOD_COLORS["wlf_sbn"], "v", "--"),
+    "IF-weighted + WBN": (METHOD_COLORS["wlf_wbn"], "X", "--"),
+    "Sampler + BN": (INK, "D", "-."),
+    "Adjusted + BN": (INK, "P", ":"),
 }
-SETTING_LOOKS = (
-    (INK, "o", "-"),
-    (INK, "X", "--"),
-    (MAJORITY, "s", "-"),
-    (MAJORITY, "D", "--"),
-    (MINORITY, "^", "-"),
-    (MINORITY, "v", "--"),
-)
+DASHES = {"-": "", "--": (4, 2), "-.": (4, 1.5, 1, 1.5), ":": (1, 1.5)}
+# Differences between weighted and standard BN, by the statistics at inference.
+KIND_LOOKS = {
+    "batch_average": (METHOD_COLORS["wlf_wbn"], "o", "-"),
+    "pooled": (INK, "X", "--"),
+}
 
 
 def gains_by_ratio(rows: pd.DataFrame, baseline: str) -> Figure:
@@ -48,27 +48,31 @@ def gains_by_ratio(rows: pd.DataFrame, baseline: str) -> Figure:
     looks = {arm: look for arm, look in ARM_LOOKS.items() if arm in shown}
     grid = _by_ratio(rows, "method", looks, aspect=1.3)
     grid.set_axis_labels(RATIO, f"ahead of {baseline} (points)")
-    return fitted(grid, 3.8)
+    return fitted(grid, 4, columns=2)
 
 
 def gaps_by_ratio(rows: pd.DataFrame) -> Figure:
-    """Points that weighted BN is ahead of standard BN, a line for each setting.
+    """Points that weighted BN is ahead of standard BN, a panel for each kind of weights and output.
 
     Parameters
     ----------
     rows
-        Of `wbn.analysis.long_tail.wbn_minus_sbn`, one for each experiment, weights and
-        setting, with up to six settings in the column setting; bars are their 95 % intervals.
+        Of `wbn.analysis.long_tail.gaps`, one for each experiment, weights, output and kind of
+        inference; bars are their 95 % intervals.
     """
-    names = rows["setting"].unique()
-    if len(names) > len(SETTING_LOOKS):
-        raise ValueError(f"{len(names)} settings, but looks for {len(SETTING_LOOKS)}: draw fewer")
-    looks = dict(zip(names, SETTING_LOOKS, strict=False))
-    grid = _by_ratio(rows, "setting", looks, col="weights")
-    grid.set_titles("{col_name}")
-    grid.set_axis_labels("", "WBN ahead of sBN (points)")
+    looks = {STATISTICS[kind]: look for kind, look in KIND_LOOKS.items()}
+    table = rows.assign(
+        statistics=rows["inference"].map(STATISTICS),
+        output=rows["output"].map(lambda output: fill(output, 18)),
+    )
+    grid = _by_ratio(table, "statistics", looks, row="weights", col="output", margin_titles=True)
+    grid.set_titles(row_template="", col_template="{col_name}", size="small")
+    grid.set_axis_labels("", "")
+    for axis, weights in zip(grid.axes[:, 0], grid.row_names, strict=True):
+        axis.set_ylabel(f"{weights}:\nWBN ahead (points)")
+    grid.tick_params(axis="x", labelsize="x-small")
     grid.figure.supxlabel(RATIO, size="medium")
-    return fitted(grid, 3.8, columns=2)
+    return fitted(grid, 4.6, columns=2)
 
 
 def _by_ratio(
@@ -106,10 +110,11 @@ def by_class_size(panels: Mapping[str, pd.DataFrame], counts: Sequence[int]) -> 
     classes = {f"accuracy_{k}": k for k in range(len(counts))}
     rows = table.melt(["title", "method"], list(classes), "class", "accuracy")
     rows = rows.assign(digit=rows["class"].map(classes), percent=100 * rows["accuracy"])
-    colors, markers, _ = zip(*ARM_LOOKS.values(), strict=True)
+    colors, markers, lines = zip(*ARM_LOOKS.values(), strict=True)
     grid = sns.relplot(
         rows, kind="line", x="digit", y="percent", row="title", hue="method", style="method",
-        hue_order=[arm for arm in ARM_LOOKS if arm in set(rows["method"])], dashes=False,
+        hue_order=[arm for arm in ARM_LOOKS if arm in set(rows["method"])],
+        dashes={arm: DASHES[line] for arm, line in zip(ARM_LOOKS, lines, strict=True)},
         palette=dict(zip(ARM_LOOKS, colors, strict=True)), markeredgewidth=0, markersize=6,
         markers=dict(zip(ARM_LOOKS, markers, strict=True)), errorbar=None,
     )  # fmt: skip
@@ -117,4 +122,4 @@ def by_class_size(panels: Mapping[str, pd.DataFrame], counts: Sequence[int]) -> 
     grid.set_xticklabels([f"{k}\n{n}" for k, n in enumerate(counts)])
     grid.set_titles(row_template="{row_name}")
     grid.set_axis_labels("digit, and its training images", "accuracy (%)")
-    return fitted(grid, 1.1 + 2 * len(panels))
+    return fitted(grid, 1.3 + 2 * len(panels), columns=2)

@@ -31,6 +31,7 @@ CLASSES = {
 }
 CLASS_COLORS = {"majority": MAJORITY, "minority": MINORITY, "overall": INK}
 CLASS_DASHES = {"majority": (4, 2), "minority": "", "overall": (1, 1.5)}
+LONGEST_FLAT = 5  # characters; a longer name over a narrow column is turned
 # Of low, mean and high the median is the mean, and all they span is the interval.
 GIVEN = {"estimator": "median", "errorbar": ("pi", 100)}
 
@@ -165,7 +166,9 @@ def heat_map(table: pd.DataFrame, rows: str, columns: str, groups: str, limit: f
         Change at which the color is full, a fraction.
     """
     names, labels = table[groups].unique(), table[rows].unique()
-    figure, axes = panels(0.8 + 0.27 * len(labels), columns=len(names), sharey=True)
+    upright = table[columns].str.len().max() > LONGEST_FLAT
+    height = 0.8 + 0.6 * upright + 0.27 * len(labels)
+    figure, axes = panels(height, columns=len(names), sharey=True)
     for axis, name in zip(axes, names, strict=True):
         cells = table[table[groups] == name].set_index([rows, columns])
         grid, low, high = (
@@ -181,6 +184,7 @@ def heat_map(table: pd.DataFrame, rows: str, columns: str, groups: str, limit: f
             text.set_fontweight("bold" if bold else "normal")
         axis.xaxis.tick_top()
         axis.tick_params(length=0, labelrotation=0)
+        axis.tick_params("x", labelrotation=90 if upright else 0)
         axis.set(xlabel="", ylabel="")
         axis.set_title(name, size="small")
     return figure

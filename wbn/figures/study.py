@@ -9,48 +9,9 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from wbn.figures.runs import interval
-from wbn.figures.style import INK, MAJORITY, MINORITY, fitted, steady_jitter
+from wbn.figures.style import INK, MAJORITY, MINORITY, fitted
 
-OUTPUTS = {"on": "with output BN", "none": "without"}
 PROBES = {"minority_weight": "minority's weight", "majority_weight": "majority's weight"}
-
-
-def chances(fits: pd.DataFrame) -> Figure:
-    """A dot for each point of a design and epoch: how likely single runs rank as Table 2 does.
-
-    Parameters
-    ----------
-    fits
-        Of `wbn.analysis.fits.table_2_at_points`.
-    """
-    return _by_kind(fits, "chance", "chance of the paper's ranking (%)")
-
-
-def scores(fits: pd.DataFrame) -> Figure:
-    """A dot for each point of a design and epoch: the score of the printed minority accuracies.
-
-    Parameters
-    ----------
-    fits
-        Of `wbn.analysis.fits.table_2_at_points`.
-    """
-    figure = _by_kind(fits, "score", "score of nine minority accuracies (points)")
-    figure.axes[0].set_xlim(left=0)
-    return figure
-
-
-def _by_kind(fits: pd.DataFrame, column: str, label: str) -> Figure:
-    """A row of dots for each kind of inference, those with output BN above those without."""
-    kinds = fits["inference"].str.replace("evaluation", "test").str.replace("_", " ")
-    rows = fits.assign(percent=100 * fits[column], kind=kinds)
-    with steady_jitter():
-        grid = sns.catplot(
-            rows.assign(output=rows["output_norm"].map(OUTPUTS)), kind="strip", x="percent",
-            y="kind", hue="output", hue_order=OUTPUTS.values(), palette=[MAJORITY, MINORITY],
-            dodge=True, jitter=0.17, size=3.5, alpha=0.7,
-        )  # fmt: skip
-    grid.set_axis_labels(label, "")
-    return fitted(grid, 1.1 + 0.5 * kinds.nunique())
 
 
 def either_weight(runs: Mapping[str, pd.DataFrame]) -> Figure:

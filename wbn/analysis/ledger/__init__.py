@@ -5,6 +5,8 @@ A statement belongs to no page. Where several pages say the same in the same wor
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 
 from wbn.analysis.ledger.argument import ARGUMENT
@@ -18,9 +20,13 @@ from wbn.analysis.ledger.weights import TEN_CLASSES, WEIGHTS
 __all__ = ["LEDGER", "Statement", "ledger_table"]
 
 LEDGER = (*ARGUMENT, *THREE_EXPERIMENTS, *CHOICES, *CAUSES, *ORIGIN, *WEIGHTS, *TEN_CLASSES)
+CODE = re.compile(r"results/\w+|\b(?:wbn|fetch|Protocol)\.\w+(?:\.\w+)*|\b[a-z]+(?:_[a-z0-9]+)+\b")
 
 
 def ledger_table() -> pd.DataFrame:
-    """A row for each statement: its words, with the numbers that its source has, and the source."""
-    lines = [(statement.rendered(), statement.source) for statement in LEDGER]
+    """A row for each statement: its words, with the numbers that its source has, and the source.
+
+    Names of code and of stores stand in backticks.
+    """
+    lines = [(s.rendered(), CODE.sub(r"`\g<0>`", s.source)) for s in LEDGER]
     return pd.DataFrame(lines, columns=["statement", "source"])

@@ -99,8 +99,14 @@ ARGUMENT = (
         lambda: [count(2 * sum(len(sizes(name)) for name in EXPERIMENTS))],
     ),
     Statement("the {} original files", "fetch.MNIST_FILES", lambda: [count(len(MNIST_FILES))]),
-    Statement("all {} ones among {} digits", FIRST, lambda: [sizes("i")[1], sum(sizes("i"))]),
-    Statement("{} zeros and {} ones", FIRST, lambda: sizes("i")),
+    Statement(
+        "all {} minority images among {} digits",
+        FIRST,
+        lambda: [sizes("i")[1], sum(sizes("i"))],
+    ),
+    Statement(
+        "{} images of the digit 0, the majority, and {} of the digit 1", FIRST, lambda: sizes("i")
+    ),
     Statement(
         "reduced to {} or {} images", TABLE_1, lambda: sorted({min(sizes(e)) for e in EXPERIMENTS})
     ),

@@ -143,7 +143,7 @@ def held() -> list[object]:
 
 
 def lost_with_running_sums() -> list[str]:
-    """Percent of the fours that fall short of the threshold."""
+    """Percent of the minority that falls short of the threshold."""
     means = arm_means(TWO, "accuracy_minority").set_index(["arm", "experiment", "inference"])[
         "mean"
     ]
@@ -232,7 +232,7 @@ CAUSES = (
         lambda: [*held(), count(outcomes().count("failed"))],
     ),
     Statement(
-        "lose {} % of the fours of (iii)",
+        "lose {} % of the minority of (iii)",
         f"{AT_END}: minority accuracy of Weighted + WBN with running sums",
         lost_with_running_sums,
     ),

@@ -79,13 +79,13 @@ def minority_of_standard(experiment: str) -> list[str]:
     return [*cells["mean"].map(percent), *cells.paper]
 
 
-def behind_by_normalizer(experiment: str) -> list[str]:
+def behind_by_normalizer(experiment: str, metric: str = "accuracy_overall") -> list[str]:
     """Points by which WBN is behind Weighted + BN: the batch's normalizer, the data set's."""
     gaps = []
     for normalizer in NORMALIZERS:
         reading = FAMILY[0] | {"loss_normalizer": normalizer}
         runs_of = rows("family", epoch=EPOCH, experiment=experiment, **reading)
-        gap = paired_difference(runs_of, "wlf_wbn", "wlf_sbn", "accuracy_overall")
+        gap = paired_difference(runs_of, "wlf_wbn", "wlf_sbn", metric)
         gaps.append(percent(-gap["mean"].item()))
     return gaps
 
@@ -161,6 +161,7 @@ THREE_EXPERIMENTS = (
         "wbn.figures.hero.hero_rows, wbn.analysis.intervals.LEVEL",
         lambda: [seeds_and_readings()[0], percent(LEVEL, 0)],
     ),
+    Statement("on the same {} seeds", FAMILY_RUNS, lambda: seeds_and_readings()[:1]),
     Statement(
         "{} claims of the paper, judged after {} epochs under {} readings",
         "wbn.analysis.claims, CLAIMS and EPOCH; wbn.experiments.protocol.FAMILY",

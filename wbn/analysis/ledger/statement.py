@@ -29,9 +29,9 @@ class Statement:
 
     Examples
     --------
-    >>> total = Statement("all {} ones among {} digits", "Table 1 (i)", lambda: (45, 5923 + 45))
+    >>> total = Statement("{} minority images of {}", "Table 1 (i)", lambda: (45, 5923 + 45))
     >>> total.rendered()
-    'all 45 ones among 5968 digits'
+    '45 minority images of 5968'
     """
 
     words: str

@@ -28,17 +28,6 @@ def screened() -> list[object]:
     return [len(fits()), len(design_points(protocols())), epochs, kinds, seeds]
 
 
-def hits() -> list[object]:
-    """Those with numbers and ranking that have no output BN, all of them, and what noise adds."""
-    found = fits()[fits().both]
-    spread = fits().groupby("numbers")["own run"].mean()
-    return [
-        (found.output_norm == "none").sum(),
-        len(found),
-        count(round(spread[True] / spread[False])),
-    ]
-
-
 def best_scores() -> list[str]:
     """The best with the test set's statistics, with any other, and a run of the first's own."""
     test = fits().inference == "evaluation_set"
@@ -54,13 +43,6 @@ ORIGIN = (
         "statistics, {} runs each",
         "plan and rows of results/study",
         screened,
-    ),
-    Statement("calls {} of them plausible", SCREEN, lambda: [fits().numbers.sum()]),
-    Statement(
-        "{} of the {} hits with the ranking have no output BN, and combinations that are called "
-        "plausible spread nearly {} times as much",
-        f"{SCREEN}; the ratio of the mean scores of own runs, rounded",
-        hits,
     ),
     Statement("the {} minority accuracies", "the paper's Table 2", lambda: [count(len(PRINTED))]),
     Statement(

@@ -3,7 +3,16 @@
 The picture is complete before any script runs, and the same input gives the same bytes.
 """
 
+from wbn.figures.interactive.another_batch import another_batch
 from wbn.figures.interactive.class_balanced import class_balanced_sliders
+from wbn.figures.interactive.explorer import results_explorer
 from wbn.figures.interactive.minority_weight import minority_weight_slider
+from wbn.figures.interactive.threshold import threshold_slider
 
-__all__ = ["class_balanced_sliders", "minority_weight_slider"]
+__all__ = [
+    "another_batch",
+    "class_balanced_sliders",
+    "minority_weight_slider",
+    "results_explorer",
+    "threshold_slider",
+]

@@ -104,6 +104,7 @@ def class_balanced_sliders(
         "with one minority sample: its total weight, that of raw weights, and how many samples it "
         "is worth. As β nears 1 the class sizes meet, the batch is worth few samples, and the "
         "raw total falls below 2, the dashed line.",
+        needs="The sliders need",
         script="class_balanced.js",
         settings={
             "counts": counts,
@@ -157,7 +158,7 @@ def _table(majority: int, minority: int, batch_size: int) -> str:
         for p in range(POWERS + 1)
     ]
     label = f"Values for {minority} minority samples"
-    table = html_table(titles, rows)
+    table = html_table(f"{label}, by beta.", titles, rows)
     return f'<div role="region" tabindex="0" aria-label="{label}">\n{table}\n</div>'
 
 

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from string import Template
-
 import torch
 from IPython.display import HTML
-from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from wbn.figures.batches import heights
-from wbn.figures.interactive.frame import diamond, html_table, page, slider
+from wbn.figures.interactive.batch import KEY, axis, ends, means, places, points
+from wbn.figures.interactive.frame import html_table, page, slider
 from wbn.functional import weighted_moments
 from wbn.weights import effective_sample_size
 
 LARGEST_WEIGHT = 200
-RADIUS = 2.2  # of a disc of weight 1, in pixels
-
-PICTURE = Template(f"""\
-<svg role="img" aria-label="$summary" style="height: 15rem">
-<circle class="majority" cx="8" cy="10" r="{2 * RADIUS}"/>
-<text class="key" x="18" y="15">majority</text>
-<svg x="108" y="10"><path class="minority" d="$diamond" transform="scale(2)"/></svg>
-<text class="key" x="118" y="15">minority</text>
-$points
-<line class="axis" x1="0" x2="100%" y1="195" y2="195"/>
-$ticks
-<line class="bn" x1="$bn" x2="$bn" y1="44" y2="195"/>
-<text class="bn" x="$bn" y="38">BN's mean</text>
-<line class="wbn" x1="$wbn" x2="$wbn" y1="44" y2="220"/>
-<text class="wbn" x="$wbn" y="236">WBN's mean</text>
-</svg>""")
 
 
 def minority_weight_slider(
@@ -63,8 +43,7 @@ def minority_weight_slider(
     True
     """
     x = x.double().round(decimals=3)
-    margin = 0.18 * (x.max() - x.min()).item()
-    low, high = round(x.min().item() - margin, 3), round(x.max().item() + margin, 3)
+    low, high = ends(x)
     control = slider(
         f"{name}-slider",
         "Weight of a minority sample (a majority sample weighs 1)",
@@ -79,6 +58,7 @@ def minority_weight_slider(
         table=_table(x, minority, sorted({1, 10, 50, 100, weight, LARGEST_WEIGHT})),
         caption="Each point has the area of its weight. The more a minority sample weighs, the "
         "nearer WBN's mean is to it, and the fewer samples the batch is worth.",
+        needs="The slider needs",
         script="minority_weight.js",
         settings={"low": low, "high": high},
     )
@@ -106,31 +86,24 @@ def _table(x: Tensor, minority: Tensor, weights: list[int]) -> str:
         [str(weight), *(f"{value:.2f}" for value in _statistics(x, minority, weight))]
         for weight in weights
     ]
-    return html_table(titles, rows)
+    return html_table("The same batch with other weights of a minority sample.", titles, rows)
 
 
 def _picture(x: Tensor, minority: Tensor, weight: int, low: float, high: float) -> str:
-    def place(value: float) -> str:
-        return f"{100 * (value - low) / (high - low):.2f}%"
-
     bn, wbn, _ = _statistics(x, minority, weight)
-    ticks = [t + 0.0 for t in MaxNLocator(5).tick_values(low, high).round(6) if low < t < high]
-    shape = diamond(RADIUS)
-    circle = f'<circle class="point majority" data-x="{{}}" cx="{{}}" cy="{{:.1f}}" r="{RADIUS}"/>'
-    path = (
-        f'<svg x="{{1}}" y="{{2:.1f}}"><path class="point minority" data-x="{{0}}" '
-        f'd="{shape}" transform="scale({math.sqrt(weight):.4f})"/></svg>'
+    place = places(low, high)
+    summary = (
+        f"A mini-batch of {len(x)} signals as points, {int(minority.sum())} of them from the "
+        "minority class. BN's mean is a dashed line among the majority; WBN's mean, a solid line, "
+        "lies nearer to the minority the more it weighs."
     )
-    points = zip(x.tolist(), minority.tolist(), 120 - 55 * heights(minority), strict=True)
-    return PICTURE.substitute(
-        summary=f"A mini-batch of {len(x)} signals as points, {int(minority.sum())} of them from "
-        "the minority class. BN's mean is a dashed line among the majority; WBN's mean, a solid "
-        "line, lies nearer to the minority the more it weighs.",
-        diamond=shape,
-        points="\n".join(
-            (path if rare else circle).format(value, place(value), y) for value, rare, y in points
-        ),
-        ticks="\n".join(f'<text x="{place(tick)}" y="212">{tick:g}</text>' for tick in ticks),
-        bn=place(bn),
-        wbn=place(wbn),
+    return "\n".join(
+        [
+            f'<svg role="img" aria-label="{summary}" style="height: 15rem">',
+            KEY,
+            points(x, minority, weight, low, high),
+            axis(low, high),
+            means(place(bn), place(wbn)),
+            "</svg>",
+        ]
     )
