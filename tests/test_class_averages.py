@@ -83,7 +83,7 @@ def test_positions_count_as_samples_of_their_class(kind, positions):
 def test_moments_are_a_balanced_mixture_however_rare_a_class_is():
     layer = layer_of(affine=True)
     for step in range(400):
-        x, w, labels = batch(n=200, seed=step, rare=2 * (step % 5 == 0))
+        x, w, _ = batch(n=200, seed=step, rare=2 * (step % 5 == 0))
         layer(x, w)
     torch.testing.assert_close(layer.running_mean, torch.ones(3).double(), atol=0.15, rtol=0)
     torch.testing.assert_close(layer.running_var, 2 * torch.ones(3).double(), atol=0.3, rtol=0)
