@@ -187,12 +187,14 @@ def rescale(class_weight: ArrayLike, counts: ArrayLike, scale: Scale) -> Tensor:
 
     With :math:`Z = \sum_k N_k w_k` the total weight of the data set:
 
-    ============== ============================ ==========================================
-    ``"raw"``      :math:`c = 1`                as they are
-    ``"paper"``    :math:`Z = K N`              the scale of Eq. 3
-    ``"mean_one"`` :math:`Z = N`                scikit-learn's ``balanced``
-    ``"classes"``  :math:`\sum_k w_k = K`       Cui et al. and most class-balanced code
-    ============== ============================ ==========================================
+    .. table:: What each scale makes of the weights.
+
+       ============== ============================ ==========================================
+       ``"raw"``      :math:`c = 1`                as they are
+       ``"paper"``    :math:`Z = K N`              the scale of Eq. 3
+       ``"mean_one"`` :math:`Z = N`                scikit-learn's ``balanced``
+       ``"classes"``  :math:`\sum_k w_k = K`       Cui et al. and most class-balanced code
+       ============== ============================ ==========================================
 
     The loss with the normalizer ``"batch"`` does not see the scale, and batch
     normalization sees it only through the frequency correction.

@@ -91,6 +91,31 @@ def test_a_lead_is_paired_with_standard_bn_of_the_same_loss():
     assert lead.n.tolist() == [4, 4]
 
 
+def test_secondary_endpoints_differ_from_the_primary_one_in_one_thing(monkeypatch):
+    arms = {STANDARD: 0.9, "class averages": 0.92}
+    rows = made_up(arms, experiments=("i",))
+    columns = ("accuracy_best_threshold", "accuracy_minority", "accuracy_majority")
+    rows = rows.assign(**dict.fromkeys(columns, rows.accuracy_balanced))
+    own = rows.arm == "class averages"
+    changes = {
+        "pooled statistics": {"inference": "pooled"},
+        "epoch 5": {"epoch": 5},
+        "loss normalized by the data set": {"loss_normalizer": "dataset"},
+    }
+    parts = [rows]
+    for number, (_, change) in enumerate(changes.items(), start=1):
+        extra = 0.01 * number * own
+        parts.append(rows.assign(accuracy_balanced=rows.accuracy_balanced + extra, **change))
+    rows.loc[own, "accuracy_minority"] += 0.05
+    monkeypatch.setattr(repair, "labeled", lambda store: pd.concat(parts))
+    found = repair.secondary("weighted loss", "class averages").set_index("setting")["mean"]
+    expected = {"primary endpoint": 0.02, "best threshold": 0.02, "minority accuracy": 0.07}
+    expected |= {"majority accuracy": 0.02, "pooled statistics": 0.03, "epoch 5": 0.04}
+    assert found.to_dict() == pytest.approx(expected | {"loss normalized by the data set": 0.05})
+    found = repair.secondary("logit adjustment", "class averages")
+    assert "loss normalized by the data set" not in set(found.setting)
+
+
 def leads(means, halves):
     table = pd.DataFrame({"experiment": ALL, "mean": means})
     return table.assign(low=table["mean"] - halves, high=table["mean"] + halves)

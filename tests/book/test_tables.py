@@ -32,7 +32,7 @@ def page(request, browser, served):
 def test_every_table_has_a_caption_and_every_header_a_scope(browser, page):
     captions = browser.execute_script(
         "return [...document.querySelectorAll('article table')]"
-        ".map(table => table.caption?.innerText ?? table.innerText.slice(0, 80) + ': none')"
+        ".map(table => table.caption?.textContent ?? table.innerText.slice(0, 80) + ': none')"
     )
     assert [caption for caption in captions if len(caption) < 10 or caption.endswith("none")] == []
     assert browser.execute_script(WITHOUT_SCOPE) == []

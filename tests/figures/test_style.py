@@ -37,7 +37,7 @@ def in_the_dark(color):
     return np.clip(HUE_ROTATE_180 @ (1 - rgb(color)), 0, 1)
 
 
-MARKS = (style.MAJORITY, style.MINORITY, *style.METHOD_COLORS.values())
+MARKS = (style.MAJORITY, style.MINORITY, *style.METHOD_COLORS.values(), *style.ACCENTS)
 
 
 @pytest.mark.parametrize("color", [style.INK, *MARKS])
@@ -72,7 +72,7 @@ def test_the_style_sheet_turns_lightness_around_in_the_dark():
 def test_no_color_is_typed_twice(path):
     typed = re.findall(r"""#[0-9A-Fa-f]{6}\b|["'](?:black|white|gray|grey)["']""", path.read_text())
     if path.name == "style.py":
-        assert len(typed) == len(set(typed)) == 8
+        assert len(typed) == len(set(typed)) == 10
     else:
         assert typed == []
 

@@ -5,7 +5,7 @@ Declared before the runs of results/repair_folds, results/repair and results/rep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 
 import pandas as pd
@@ -79,10 +79,18 @@ def labeled(store: str) -> pd.DataFrame:
     return stored(store).join(labels[~labels.index.duplicated()], on="protocol")
 
 
-def primary(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the primary endpoint; logit adjustment has no weights to normalize by."""
-    at = (rows.epoch == EPOCH) & rows.inference.isin(KINDS)
-    return rows[at & (rows.loss_normalizer == NORMALIZER)]
+def primary(
+    rows: pd.DataFrame,
+    epoch: int = EPOCH,
+    kinds: Collection[str] = KINDS,
+    normalizer: str = NORMALIZER,
+) -> pd.DataFrame:
+    """Rows of the primary endpoint, or of one that differs from it in what is given.
+
+    Logit adjustment has no weights to normalize by; its rows have the normalizer "batch".
+    """
+    at = (rows.epoch == epoch) & rows.inference.isin(kinds)
+    return rows[at & (rows.loss_normalizer == normalizer)]
 
 
 def ranked(rows: pd.DataFrame) -> pd.DataFrame:
@@ -120,6 +128,30 @@ def leads() -> pd.DataFrame:
         for arm in arms
     }
     return pd.concat(found, names=["loss", "arm"]).reset_index(["loss", "arm"])
+
+
+def secondary(loss: str, arm: str) -> pd.DataFrame:
+    """A finalist's `ahead` on the paper's experiments at other endpoints than the primary one.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each setting and experiment: mean, low, high and n.
+    """
+    rows = labeled("repair")
+    settings = {
+        "primary endpoint": (primary(rows), METRIC),
+        "pooled statistics": (primary(rows, kinds=POOLED), METRIC),
+        "epoch 5": (primary(rows, epoch=5), METRIC),
+        "best threshold": (primary(rows), "accuracy_best_threshold"),
+        "minority accuracy": (primary(rows), "accuracy_minority"),
+        "majority accuracy": (primary(rows), "accuracy_majority"),
+    }
+    if loss == WEIGHTED_LOSS:
+        dataset = primary(rows, normalizer="dataset"), METRIC
+        settings |= {"loss normalized by the data set": dataset}
+    found = {name: ahead(at, loss, arm, metric) for name, (at, metric) in settings.items()}
+    return pd.concat(found, names=["setting"]).reset_index("setting")
 
 
 def earned(table: pd.DataFrame) -> bool:

@@ -34,6 +34,7 @@ CHOICES = {
     "reference": "reference reading",
     "loss: data set": "the data set's loss normalizer",
     "and no output BN": "the data set's loss normalizer, no output BN",
+    "… loss: data set": "… the data set's loss normalizer",
     "order: fixed": "fixed order of batches",
     "order: replaced": "batches drawn with replacement",
     "last batch: drop": "last batch dropped",

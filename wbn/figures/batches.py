@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from wbn.figures.style import (
+    ACCENTS,
     INK,
     MAJORITY,
-    METHOD_COLORS,
     MINORITY,
     WIDTH,
     fitted,
@@ -118,7 +118,7 @@ def variance_ratios(ratios: Mapping[int, np.ndarray]) -> Figure:
         For two batch sizes, the ratios: the first is drawn filled, the second as a line.
     """
     figure, (axis,) = panels(2.6)
-    looks = ((MAJORITY, True), (MINORITY, False))
+    looks = zip(ACCENTS, (True, False), strict=True)
     for (size, values), (color, fill) in zip(ratios.items(), looks, strict=True):
         sns.histplot(
             x=values, ax=axis, color=color, fill=fill, element="step", log_scale=True, bins=50,
@@ -147,7 +147,7 @@ def spread_of_means(bn: Tensor, wbn: Tensor, ones: Tensor) -> Figure:
     )
     grid = sns.displot(
         rows, x="mean", row="title", hue="samples", multiple="stack", bins=90, alpha=1,
-        element="step", palette=[MAJORITY, MINORITY, METHOD_COLORS["wlf_sbn"]], linewidth=0,
+        element="step", palette=[INK, *ACCENTS], linewidth=0,
     )  # fmt: skip
     grid.set_titles(row_template="{row_name}")
     grid.set_axis_labels("mean of a mini-batch", "batches")
@@ -170,7 +170,7 @@ def places_of_batches(place: Tensor, ones: Tensor, lines: Mapping[str, float]) -
     rows = pd.DataFrame({"ones": ones.numpy(), "place": place.numpy()})
     with steady_jitter():
         sns.stripplot(
-            rows, x="ones", y="place", hue=rows["ones"] > 0, palette=[MAJORITY, MINORITY],
+            rows, x="ones", y="place", hue=rows["ones"] > 0, palette=[INK, ACCENTS[0]],
             native_scale=True, jitter=0.3, size=5, alpha=0.8, legend=False, ax=axis,
         )  # fmt: skip
     for (name, height), style in zip(lines.items(), ("--", "-"), strict=True):

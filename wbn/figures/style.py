@@ -21,6 +21,7 @@ WIDTH = 5.0  # inches, so that text is legible on a phone
 INK = "#666666"  # text, axes, and lines that belong to neither class and no method
 MAJORITY, MINORITY = "#0072B2", "#D55E00"
 METHOD_COLORS = {"lf_sbn": "#9A5AA0", "wlf_sbn": "#A87400", "wlf_wbn": "#00805D"}
+ACCENTS = ("#C0437C", "#6B7F00")  # for what is neither a class nor a method
 MARKERS = {"lf_sbn": "s", "wlf_sbn": "^", "wlf_wbn": "o"}
 # What can follow the page's theme, as interactive figures do, has colors of its own in the dark.
 MAJORITY_IN_THE_DARK, MINORITY_IN_THE_DARK = "#56B4E9", "#E69F00"

@@ -7,7 +7,7 @@ import torch
 
 from wbn import effective_sample_size, weighted_moments
 from wbn.figures.interactive import minority_weight_slider
-from wbn.figures.interactive.minority_weight import RADIUS
+from wbn.figures.interactive.batch import RADIUS
 
 
 @pytest.fixture

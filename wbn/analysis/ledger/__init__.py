@@ -13,13 +13,16 @@ from wbn.analysis.ledger.argument import ARGUMENT
 from wbn.analysis.ledger.cause import CAUSES
 from wbn.analysis.ledger.choices import CHOICES
 from wbn.analysis.ledger.experiments import THREE_EXPERIMENTS
+from wbn.analysis.ledger.repair import REPAIRS
 from wbn.analysis.ledger.statement import Statement
 from wbn.analysis.ledger.table_2 import ORIGIN
 from wbn.analysis.ledger.weights import TEN_CLASSES, WEIGHTS
 
 __all__ = ["LEDGER", "Statement", "ledger_table"]
 
-LEDGER = (*ARGUMENT, *THREE_EXPERIMENTS, *CHOICES, *CAUSES, *ORIGIN, *WEIGHTS, *TEN_CLASSES)
+LEDGER = (
+    *ARGUMENT, *THREE_EXPERIMENTS, *CHOICES, *CAUSES, *ORIGIN, *WEIGHTS, *TEN_CLASSES, *REPAIRS
+)  # fmt: skip
 CODE = re.compile(r"results/\w+|\b(?:wbn|fetch|Protocol)\.\w+(?:\.\w+)*|\b[a-z]+(?:_[a-z0-9]+)+\b")
 
 

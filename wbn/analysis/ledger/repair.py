@@ -1,0 +1,76 @@
+"""Numbers of the repaired layer, and of what else one could use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import pandas as pd
+
+from wbn.analysis.ledger.statement import Statement
+from wbn.analysis.predictions import scoreboard
+from wbn.analysis.predictions_repair import REPAIR, against, balance
+from wbn.analysis.repair import ADJUSTED, CANDIDATES, WEIGHTED_LOSS, leads
+from wbn.analysis.text import count, percent
+from wbn.experiments.data import EXPERIMENTS, LONG_TAILED
+
+
+@cache
+def lead() -> pd.DataFrame:
+    """Mean leads of class averages over standard BN: losses as rows, problems as columns."""
+    return leads().pivot(index="loss", columns="experiment", values="mean")
+
+
+def on_two_classes(loss: str) -> list[str]:
+    """The leads in (i), (ii) and (iii)."""
+    return [percent(lead().loc[loss, name], 2) for name in EXPERIMENTS]
+
+
+def on_ten_classes() -> list[str]:
+    """Smallest and largest lead at the ratios of ten classes, over both losses."""
+    ratios = [name for name in LONG_TAILED if name in lead()]
+    values = lead()[ratios]
+    return [percent(values.min(axis=None), sign=True), percent(values.max(axis=None), sign=True)]
+
+
+def means(table: pd.DataFrame) -> Sequence[str]:
+    """Mean differences in (i), (ii) and (iii)."""
+    by_experiment = table.set_index("experiment")["mean"]
+    return [percent(by_experiment[name], sign=True) for name in EXPERIMENTS]
+
+
+STORE = "results/repair and repair_ten, wbn.analysis.repair.leads"
+
+REPAIRS = (
+    Statement(
+        "{} candidates",
+        "wbn.analysis.repair.CANDIDATES",
+        lambda: [count(len(CANDIDATES)).capitalize()],
+    ),
+    Statement(
+        "ahead of standard BN by {}, {} and {} points of balanced accuracy in (i), (ii) and (iii) "
+        "with a weighted loss",
+        STORE,
+        lambda: on_two_classes(WEIGHTED_LOSS),
+    ),
+    Statement("by {}, {} and {} with logit adjustment", STORE, lambda: on_two_classes(ADJUSTED)),
+    Statement("between {} and {} points on ten classes", STORE, on_ten_classes),
+    Statement(
+        "the same averages without balance are {}, {} and {} points away from it",
+        "results/repair and repair_control",
+        lambda: means(balance().assign(mean=lambda table: -table["mean"])),
+    ),
+    Statement(
+        "logit adjustment minus a weighted loss, both with standard BN: {}, {} and {} points",
+        "results/repair",
+        lambda: means(against(ADJUSTED, WEIGHTED_LOSS)),
+    ),
+    Statement(
+        "{} of {} predictions about repairs held",
+        "wbn.analysis.predictions_repair",
+        lambda: [
+            count((scoreboard(REPAIR).outcome == "held").sum()).capitalize(),
+            count(len(REPAIR)),
+        ],
+    ),
+)
