@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from wbn.checks import (
     Correction,
     broadcast_weight,
+    cast,
     check_enough,
     check_not_negative,
     precision_of,
@@ -58,7 +59,7 @@ def shares(x: Tensor, sample_weight: Tensor, correction: Correction) -> Shares:
     if not 1e-15 < largest < 1e15:  # where sums of squares could leave the float range
         w, power = scaled(w, w.dtype)
         scale = power.item()
-    w = w.to(precision_of(x))
+    w = cast(w, precision_of(x))
     copies = x.numel() // (x.shape[1] * w.numel())
     each, flat = w.sum().item(), w.view(-1)
     total = each * copies
@@ -131,10 +132,10 @@ def moments_in_blocks(x: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
     """
     x, share = dense(x), dense_share(share, x)
     dims, first, second = reduced(x), [], []
-    about = _total([_about(part.to(p.dtype), p, dims) for part, p in blocks(x, share)])
+    about = _total([_about(cast(part, p.dtype), p, dims) for part, p in blocks(x, share)])
     centered = weighted = None
     for part, p in blocks(x, share):
-        centered = torch.sub(part.to(p.dtype), about, out=_again(centered, part))
+        centered = torch.sub(cast(part, p.dtype), about, out=_again(centered, part))
         weighted = torch.mul(centered, p, out=_again(weighted, part))
         first.append(weighted.sum(dims, keepdim=True))
         second.append(weighted.mul_(centered).sum(dims, keepdim=True))
@@ -168,10 +169,8 @@ class NormalizeInBlocks(torch.autograd.Function):
     def forward(ctx, x, weight, bias, share, mean, var, corrected, eps):
         ctx.save_for_backward(x, weight, share, mean, var)
         ctx.corrected, ctx.eps = corrected, eps
-        if weight is not None and weight.dtype != mean.dtype:
-            weight = weight.to(mean.dtype)
-        if bias is not None and bias.dtype != mean.dtype:
-            bias = bias.to(mean.dtype)
+        weight = None if weight is None else cast(weight, mean.dtype)
+        bias = None if bias is None else cast(bias, mean.dtype)
         return torch.native_batch_norm(x, weight, bias, mean, var, False, 0.0, eps)[0]
 
     @staticmethod
@@ -209,9 +208,9 @@ def gradients_in_blocks(
     if whole[0].dim() == 3:
         mean, scale, offset, slope = (t.unsqueeze(1) for t in (mean, scale, offset, slope))
     for part, g, p, out in blocks(*whole):
-        through_moments = torch.sub(part.to(p.dtype), mean, out=_again(through_moments, part))
+        through_moments = torch.sub(cast(part, p.dtype), mean, out=_again(through_moments, part))
         through_moments.mul_(slope).add_(offset).mul_(p)
-        torch.addcmul(through_moments, g.to(p.dtype), scale, out=out)
+        torch.addcmul(through_moments, cast(g, p.dtype), scale, out=out)
     return grad_x, grad_weight, grad_bias
 
 

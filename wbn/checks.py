@@ -105,8 +105,13 @@ def broadcast_weight(x: Tensor, sample_weight: Tensor) -> Tensor:
             "weights with .to(x.device)"
         )
     if sample_weight.dtype != torch.float64:
-        sample_weight = sample_weight.to(precision_of(x))
+        sample_weight = cast(sample_weight, precision_of(x))
     return sample_weight.reshape(shape)
+
+
+def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """``x.to(dtype)``, which takes its time even where there is nothing to do."""
+    return x if x.dtype == dtype else x.to(dtype)
 
 
 def precision_of(x: Tensor) -> torch.dtype:

@@ -30,6 +30,7 @@ from wbn.blocks import NormalizeInBlocks, contiguous, moments_in_blocks, shares,
 from wbn.checks import (
     Correction,
     broadcast_weight,
+    cast,
     check_alone,
     check_correction,
     check_count,
@@ -272,8 +273,8 @@ def update_running(
     """
     if momentum is None:
         momentum = (num_batches_tracked + 1).to(running_mean.dtype).reciprocal()
-    new_mean = running_mean.lerp(mean.to(running_mean.dtype), momentum)
-    new_var = running_var.lerp(var.to(running_var.dtype), momentum)
+    new_mean = running_mean.lerp(cast(mean, running_mean.dtype), momentum)
+    new_var = running_var.lerp(cast(var, running_var.dtype), momentum)
     replace_running(running_mean, running_var, new_mean, new_var, num_batches_tracked)
 
 
