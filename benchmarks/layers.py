@@ -77,7 +77,11 @@ def compiled(shape: tuple[int, ...]) -> dict[str, Run]:
     torch._dynamo.reset()
     x, grad, w = inputs(shape)
     plain, ours = (torch.compile(layer(shape[1])) for layer in LAYERS[len(shape)])
-    return {"nn.BatchNorm": step(plain, x, grad), "compiled": step(ours, x, grad, w)}
+    return {
+        "nn.BatchNorm": step(plain, x, grad),
+        "compiled": step(ours, x, grad, w),
+        "eager": step(LAYERS[len(shape)][0](shape[1]), x, grad),
+    }
 
 
 def laid_out(shape: tuple[int, ...], layout: torch.memory_format, dtype: torch.dtype) -> dict:

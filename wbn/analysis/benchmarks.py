@@ -76,3 +76,44 @@ def geometric_mean(values: pd.Series | pd.DataFrame) -> float:
 def slope(rows: pd.DataFrame, value: str) -> float:
     """Slope of log(value) over log(size): 1 where one grows as the other, 0 where it doesn't."""
     return float(np.polyfit(np.log(rows["size"]), np.log(rows[value]), 1)[0])
+
+
+def targets() -> pd.DataFrame:
+    """What was aimed for, set beside what was measured, the worse of the numbers of threads."""
+    weights, plain = ratios("training", "weights"), ratios("training", "no weights")
+    small = [np.prod([int(n) for n in shape.split(" x ")]) < 1e5 for shape in plain.index]
+    models, memory, engine = table("models"), table("memory"), table("engine")
+    of_model = models[models["candidate"] == "weights"]["ratio"].max()
+    of_memory = memory[memory["candidate"] == "weights"]["ratio"].max()
+    sixteen = engine.query("varied == 'replicas' and size == 16 and candidate == 'engine'")
+    aims = [
+        ("with weights, geometric mean", 1.6, max(geometric_mean(weights[t]) for t in weights)),
+        ("with weights, slowest shape", 2.2, weights.max().max()),
+        ("without weights, slowest large shape", 1.05, plain[~np.array(small)].max().max()),
+        ("without weights, slowest small shape", 1.3, plain[small].max().max()),
+        ("compiled, geometric mean", 1.1, geometric_mean(ratios("compiled", "compiled"))),
+        ("inference, geometric mean", 1.02, geometric_mean(ratios("inference", "inference"))),
+        ("channels last", 1.5, ratios("channels last", "weights").max().max()),
+        ("bfloat16, slowest shape", 1.5, ratios("bfloat16", "weights").max().max()),
+        ("memory of a training step", 1.1, of_memory),
+        ("ResNet-18, a training step", 1.05, of_model),
+        ("engine at 16 replicas, to its floor", 1.4, sixteen["ratio"].max()),
+    ]
+    rows = pd.DataFrame(aims, columns=["what", "at most", "measured"])
+    met = np.where(rows["measured"] <= rows["at most"], "yes", "no")
+    return rows.assign(measured=rows["measured"].round(2), met=met)
+
+
+def behaviors() -> pd.DataFrame:
+    """Which alternative has which behavior, as marks that a reader sees at a glance."""
+    rows = table("conformance")
+    marks = rows.assign(mark=np.where(rows["passes"], "✓", "✗"))
+    found = marks.pivot(index="behavior", columns="alternative", values="mark")
+    return found.loc[rows["behavior"].unique(), rows["alternative"].unique()]
+
+
+def operators() -> pd.DataFrame:
+    """Operators that a training step calls, before the layer was rewritten for speed and now."""
+    now, before = table("operators"), table("operators_before")
+    calls = {"before": before, "now": now}
+    return pd.DataFrame({k: t.groupby("candidate")["calls"].sum() for k, t in calls.items()})
