@@ -13,12 +13,19 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wbn.checks import Correction, broadcast_weight, check_enough, check_not_negative
+from wbn.checks import (
+    Correction,
+    broadcast_weight,
+    cast,
+    check_enough,
+    check_not_negative,
+    precision_of,
+)
 from wbn.core import divided, normalize_backward, plain_eager, reduced, weighted_sum
-from wbn.divisors import Divisors, pairs
+from wbn.divisors import Divisors, pairs, scaled
 
 sums_of_torch = torch.ops.aten.native_batch_norm_backward.default
-BLOCK = 2**16  # values: 256 kB in single precision, where a core's own cache has 1 MB or so
+BLOCK = 2**17  # values: 512 kB in single precision, where a core's own cache has 1 MB or so
 
 
 def works_in_blocks(x: Tensor) -> bool:
@@ -46,17 +53,20 @@ def shares(x: Tensor, sample_weight: Tensor, correction: Correction) -> Shares:
     Shares(of=tensor([[0.2500],
             [0.7500]]), smallest=1.0, corrected=1.3333333333333333, stored=1.0)
     """
-    given = broadcast_weight(x, sample_weight)
-    smallest, largest = (extreme.item() for extreme in given.aminmax())
-    mantissa, _ = math.frexp(largest)
-    scale = largest / (2 * mantissa) if 0 < largest < math.inf else 1.0  # as `scaled` does
-    w = (given / scale).to(torch.promote_types(x.dtype, torch.float32))
+    w, scale = broadcast_weight(x, sample_weight), 1.0
+    low, high = w.aminmax()
+    smallest, largest = low.item(), high.item()
+    if not 1e-15 < largest < 1e15:  # where sums of squares could leave the float range
+        w, power = scaled(w, w.dtype)
+        scale = power.item()
+    w = cast(w, precision_of(x))
+    copies = x.numel() // (x.shape[1] * w.numel())
     each, flat = w.sum().item(), w.view(-1)
-    total = each * (x.numel() // (x.shape[1] * w.numel()))
+    total = each * copies
     check_not_negative(smallest, scale * total)
-    spread = 1 - flat.dot(flat).item() / (each * total) if total else 0.0
+    spread = 1 - flat.dot(flat).item() / (each * total or math.nan)
     if spread < 0.5:  # and its digits are lost in the difference
-        spread = 2 * pairs(flat).item() / (each * total) if total else 0.0
+        spread = 2 * pairs(flat).item() / (each * total)
     check_enough(scale * total, 1 - spread, correction, torch.finfo(w.dtype).eps)
     ratio = total / (total - 1 / scale) if correction == "frequency" else 1 / spread
     ratios = (1.0, ratio) if correction == "none" else (ratio, 1.0)
@@ -95,10 +105,10 @@ def blocks(x: Tensor, *others: Tensor) -> Iterable[tuple[Tensor, ...]]:
     >>> from wbn.blocks import blocks
     >>> x, w = torch.zeros(200, 1000), torch.zeros(200, 1)
     >>> [(len(part), len(of_w)) for part, of_w in blocks(x, w)]
-    [(65, 65), (65, 65), (65, 65), (5, 5)]
+    [(131, 131), (69, 69)]
     """
-    rows = max(1, BLOCK * len(x) // x.numel())
-    if rows >= len(x):
+    rows = max(1, BLOCK * x.shape[0] // x.numel())
+    if rows >= x.shape[0]:
         return [(x, *others)]
     return zip(*(t.split(rows) for t in (x, *others)), strict=True)
 
@@ -122,19 +132,30 @@ def moments_in_blocks(x: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
     """
     x, share = dense(x), dense_share(share, x)
     dims, first, second = reduced(x), [], []
-    about = _total([weighted_sum(part.to(p.dtype), p, dims) for part, p in blocks(x, share)])
+    about = _total([_about(cast(part, p.dtype), p, dims) for part, p in blocks(x, share)])
+    centered = weighted = None
     for part, p in blocks(x, share):
-        centered = part - about
-        weighted = centered * p
+        centered = torch.sub(cast(part, p.dtype), about, out=_again(centered, part))
+        weighted = torch.mul(centered, p, out=_again(weighted, part))
         first.append(weighted.sum(dims, keepdim=True))
         second.append(weighted.mul_(centered).sum(dims, keepdim=True))
     shift = _total(first)
-    var = torch.addcmul(_total(second), shift, shift, value=-1)
+    var = _total(second) - shift * shift
     return (about + shift).view(-1), var.view(-1).relu_()  # rounding may leave less than zero
+
+
+def _about(part: Tensor, p: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The first sum, whose rounding doesn't matter."""
+    return p.mT @ part if part.dim() == 2 else weighted_sum(part, p, dims)
 
 
 def _total(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
+
+
+def _again(buffer: Tensor | None, part: Tensor) -> Tensor | None:
+    """The memory of the last block for this one: new memory costs more than what is done there."""
+    return None if buffer is None else buffer.resize_as_(part)
 
 
 class NormalizeInBlocks(torch.autograd.Function):
@@ -148,15 +169,17 @@ class NormalizeInBlocks(torch.autograd.Function):
     def forward(ctx, x, weight, bias, share, mean, var, corrected, eps):
         ctx.save_for_backward(x, weight, share, mean, var)
         ctx.corrected, ctx.eps = corrected, eps
-        parameters = (None if p is None else p.to(mean.dtype) for p in (weight, bias))
-        return torch.native_batch_norm(x, *parameters, mean, var, False, 0.0, eps)[0]
+        weight = None if weight is None else cast(weight, mean.dtype)
+        bias = None if bias is None else cast(bias, mean.dtype)
+        return torch.native_batch_norm(x, weight, bias, mean, var, False, 0.0, eps)[0]
 
     @staticmethod
     def backward(ctx, grad):
         compute = _gradients if torch.is_grad_enabled() else gradients_in_blocks
-        gradients = compute(grad, *ctx.saved_tensors, ctx.corrected, ctx.eps)
-        needed = ctx.needs_input_grad
-        return *(g if n else None for g, n in zip(gradients, needed, strict=False)), *(None,) * 5
+        grad_x, grad_weight, grad_bias = compute(grad, *ctx.saved_tensors, ctx.corrected, ctx.eps)
+        _, of_weight, of_bias, *_ = ctx.needs_input_grad
+        parameters = grad_weight if of_weight else None, grad_bias if of_bias else None
+        return grad_x, *parameters, None, None, None, None, None
 
 
 def gradients_in_blocks(
@@ -176,15 +199,18 @@ def gradients_in_blocks(
     _, grad_weight, grad_bias = sums_of_torch(grad, x, None, *statistics, [False, True, True])
     inverse_std = (var + eps).rsqrt()
     scale = inverse_std if weight is None else inverse_std * weight
-    offset = (scale * grad_bias).neg_()
-    slope = (scale * inverse_std).mul_(grad_weight).mul_(-corrected)
-    grad_x = torch.empty_like(x)
-    whole = dense(grad), dense(x), dense_share(share, x), dense(grad_x)
+    negative = scale.neg()
+    offset, slope = negative * grad_bias, negative * inverse_std * grad_weight
+    if corrected != 1:
+        slope.mul_(corrected)
+    grad_x, through_moments = torch.empty_like(x), None
+    whole = dense(x), dense(grad), dense_share(share, x), dense(grad_x)
     if whole[0].dim() == 3:
         mean, scale, offset, slope = (t.unsqueeze(1) for t in (mean, scale, offset, slope))
-    for g, part, p, out in blocks(*whole):
-        through_moments = (part - mean).mul_(slope).add_(offset).mul_(p)
-        torch.addcmul(through_moments, g.to(mean.dtype), scale, out=out)
+    for part, g, p, out in blocks(*whole):
+        through_moments = torch.sub(cast(part, p.dtype), mean, out=_again(through_moments, part))
+        through_moments.mul_(slope).add_(offset).mul_(p)
+        torch.addcmul(through_moments, cast(g, p.dtype), scale, out=out)
     return grad_x, grad_weight, grad_bias
 
 

@@ -13,6 +13,7 @@ from torch.nn.utils import parametrize
 
 from wbn.checks import Correction, check_correction
 from wbn.class_averages import (
+    ClassAveragedBatchNorm,
     ClassAveragedBatchNorm1d,
     ClassAveragedBatchNorm2d,
     ClassAveragedBatchNorm3d,
@@ -175,13 +176,11 @@ def revert(model: Model) -> Model:
     <class 'torch.nn.modules.batchnorm.BatchNorm1d'>
     """
     weighted = {n[0]: layer for layer, n in _names(model, WeightedBatchNorm).items()}
-    names = {layer: (type(layer).OWN, type(layer).BUFFERS) for layer in weighted.values()}
     for _, layer in _change_class(weighted, _PLAIN.get):
-        attributes, buffers = names[layer]
-        for own in attributes:
+        for own in ClassAveragedBatchNorm.OWN:
             vars(layer).pop(own, None)
-        for buffer in buffers:
-            delattr(layer, buffer)
+        for buffer in ClassAveragedBatchNorm.BUFFERS:
+            layer._buffers.pop(buffer, None)
     return model
 
 

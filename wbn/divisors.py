@@ -1,7 +1,7 @@
 """Sums over weights: what weighted sums over data are divided by (below Eq. 12)."""
 
 import math
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,10 +12,10 @@ Value = TypeVar("Value", Tensor, float)
 class Divisors(NamedTuple):
     r"""What sums over the weights give to divide by; sizes are 1 in the reduced dimensions."""
 
-    total: Tensor  # Z
-    concentration: Tensor  # sum(w^2) / Z^2, the inverse of the effective sample size
-    unbiased: Tensor  # Z - sum(w^2) / Z
-    denominator: Tensor  # D, of the variance
+    total: Any  # Z; this and the following are tensors, or numbers
+    concentration: Any  # sum(w^2) / Z^2, the inverse of the effective sample size
+    unbiased: Any  # Z - sum(w^2) / Z
+    denominator: Any  # D, of the variance
 
 
 def divisors(x: Tensor, w: Tensor | None, dims: tuple[int, ...], correction: str) -> Divisors:

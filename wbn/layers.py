@@ -40,7 +40,6 @@ class WeightedBatchNorm(_BatchNorm):
     path: str | None = None  # the layer's name in its model, for messages, where `convert` knows it
     _calls: tuple[Call, ...] = ()  # the last two, from the first weights of a context on
     OWN: tuple[str, ...] = ("correction", "process_group", "path", "_calls")  # what torch's lack
-    BUFFERS: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -86,7 +85,7 @@ class WeightedBatchNorm(_BatchNorm):
         # Asked for in eval mode too, so that a context around it counts as used.
         evaluating = not self.training and self.running_mean is not None
         unneeded = evaluating or sample_weight is not None
-        shared = current_sample_weight(None if unneeded else (len(x), *x.shape[2:]))
+        shared = current_sample_weight(None if unneeded else (x.shape[0], *x.shape[2:]))
         if evaluating:
             statistics = self.running_mean, self.running_var
             return F.batch_norm(x, *statistics, self.weight, self.bias, eps=self.eps)
@@ -122,9 +121,9 @@ class WeightedBatchNorm(_BatchNorm):
 
     def _normalize_as_torch(self, x: Tensor) -> Tensor:
         tracked = self.track_running_stats and self.running_mean is not None
-        running = (self.running_mean, self.running_var) if tracked else (None, None)
-        options = self.weight, self.bias, self.momentum, self.eps
-        return normalize_as_torch(x, *running, *options, self.num_batches_tracked)
+        mean, var = (self.running_mean, self.running_var) if tracked else (None, None)
+        count, momentum = self.num_batches_tracked, self.momentum
+        return normalize_as_torch(x, mean, var, self.weight, self.bias, momentum, self.eps, count)
 
     def _replicate_for_data_parallel(self) -> WeightedBatchNorm:
         if current_sample_weight() is not None and self.training:

@@ -30,10 +30,12 @@ from wbn.blocks import NormalizeInBlocks, contiguous, moments_in_blocks, shares,
 from wbn.checks import (
     Correction,
     broadcast_weight,
+    cast,
     check_alone,
     check_correction,
     check_count,
     check_weights,
+    precision_of,
     values_checkable,
 )
 from wbn.core import Moments, divided, normalize, normalize_backward, reduced
@@ -119,7 +121,7 @@ def normalize_batch(
         y = normalize(m.centered, m.var, *parameters, eps).to(x.dtype)
     else:
         y = _Normalize.apply(x, weight, bias, w, eps, group, *m)
-    return y, m.mean.flatten(), stored.flatten()
+    return y, m.mean.detach().flatten(), stored.detach().flatten()
 
 
 def _normalize_in_blocks(
@@ -195,7 +197,7 @@ def _weights(
             return None
         sample_weight = x.new_ones(len(x))
     given = broadcast_weight(x, sample_weight)
-    w, scale = scaled(given, torch.promote_types(x.dtype, torch.float32))
+    w, scale = scaled(given, precision_of(x))
     smallest = given.amin() if given.numel() > 0 else given.new_zeros(())
     copies = math.prod([n for n, own in zip(x.shape[2:], w.shape[2:], strict=True) if own == 1])
     if group is not None:
@@ -220,7 +222,7 @@ def _without_masked(x: Tensor, w: Tensor) -> Tensor:
 def _moments(
     x: Tensor, weights: _Weights | None, correction: Correction, group: Group | None
 ) -> Checked:
-    precise, dims = x.to(torch.promote_types(x.dtype, torch.float32)), reduced(x)
+    precise, dims = x.to(precision_of(x)), reduced(x)
     if weights is None:
         m = divided(precise, None, dims, divisors(precise, None, dims, correction), refine=True)
         return Checked(m, stored_variance(m, correction), None, 1.0, True)
@@ -271,8 +273,8 @@ def update_running(
     """
     if momentum is None:
         momentum = (num_batches_tracked + 1).to(running_mean.dtype).reciprocal()
-    new_mean = running_mean.lerp(mean.detach().to(running_mean.dtype), momentum)
-    new_var = running_var.lerp(var.detach().to(running_var.dtype), momentum)
+    new_mean = running_mean.lerp(cast(mean, running_mean.dtype), momentum)
+    new_var = running_var.lerp(cast(var, running_var.dtype), momentum)
     replace_running(running_mean, running_var, new_mean, new_var, num_batches_tracked)
 
 
