@@ -47,9 +47,17 @@ needed = project["dependencies"] + project["optional-dependencies"]["experiments
 print(*(r.replace(">=", "==") for r in needed if r.startswith(("torch", "numpy"))))
 endef
 
-define STACKS
+# The requirements of an extra of pyproject.toml.
+define extra
 import tomllib; \
-print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["stacks"])
+print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$(1)"])
+endef
+
+# An environment of its own in $(1), which sees the packages of .venv: PyTorch is not installed twice.
+define borrow
+	$(BIN)/python -m venv --without-pip $(1) && \
+	purelib='import sysconfig; print(sysconfig.get_path("purelib"))' && \
+	$(BIN)/python -c "$$purelib" > "$$($(1)/bin/python -c "$$purelib")/base.pth"
 endef
 
 define build_html
@@ -105,13 +113,10 @@ unit: env data ## run the unit tests and doctests, with coverage of the method
 	@$(BIN)/python -m pytest -q -n 2 --ignore=tests/book --ignore=tests/stacks \
 		--cov --cov-report=term:skip-covered --cov-fail-under=98
 
-# In an environment of its own, which sees the packages of .venv: PyTorch is not installed twice.
 test-stacks: env ## run wbn inside timm, Lightning, accelerate, skorch, transformers and segmentation models
 	@echo "Installing the stacks in _build/stacks ..."
-	@$(BIN)/python -m venv --without-pip _build/stacks
-	@purelib='import sysconfig; print(sysconfig.get_path("purelib"))'; \
-		$(BIN)/python -c "$$purelib" > "$$(_build/stacks/bin/python -c "$$purelib")/base.pth"
-	@_build/stacks/bin/python -m pip install -q --progress-bar off $$($(BIN)/python -c '$(STACKS)')
+	@$(call borrow,_build/stacks)
+	@_build/stacks/bin/python -m pip install -q --progress-bar off $$($(BIN)/python -c '$(call extra,stacks)')
 	@PYTHONPATH=. _build/stacks/bin/python -m pytest -q -p no:cacheprovider tests/stacks
 
 soak: env data ## attack store, plans, sidecars and workers for long, and print what was tried and survived
@@ -146,12 +151,19 @@ browser: notebooks html ## test the rendered book in a headless browser
 serve: html ## build the book and serve it on this machine
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html 8000
 
-bench: env ## time the layers and the training engine
-	@for file in benchmarks/*.py; do echo "$$file"; $(BIN)/python "$$file"; done
+bench: env data ## time layers, models and the engine, write results/benchmarks and run their page (under 10 minutes)
+	@echo "Installing what wbn is compared with in _build/bench ..."
+	@$(call borrow,_build/bench)
+	@for package in $$($(BIN)/python -c '$(call extra,bench)'); do \
+		_build/bench/bin/python -m pip install -q --progress-bar off "$$package" \
+			|| echo "$$package does not install here: it is left out"; done
+	@PYTHONPATH=. KERAS_BACKEND=torch _build/bench/bin/python -W ignore -m benchmarks
+	@$(BIN)/jupyter nbconvert --log-level WARN --to notebook --execute --inplace \
+		--ExecutePreprocessor.record_timing=False book/benchmarks.ipynb
 
 reproduce: env data ## recompute every stored result into a fresh store and compare
 	@rm -rf _build/reproduced
-	@failed=0; for store in results/*/; do echo "$$store"; \
+	@failed=0; for store in $(dir $(wildcard results/*/plan.toml)); do echo "$$store"; \
 		TQDM_DISABLE= $(BIN)/wbn verify $$store --fresh _build/reproduced/$$(basename $$store) || failed=1; \
 	done; exit $$failed
 

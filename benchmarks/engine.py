@@ -1,174 +1,132 @@
 """Time per replica and step of the training engine, beside its floor and two textbook loops.
 
 The floor is what any implementation must do: the two large matrix products of a step and one
-fused Adam update of the same sizes. All candidates run in turn, in rounds, so that a slow
-moment of the machine hits them alike; what is reported is the median over rounds, and ratios
-are medians of ratios within a round.
+fused Adam update of the same sizes.
 """
 
-import argparse
-import resource
-import statistics
-import time
 from collections.abc import Iterator
-from itertools import islice
-from pathlib import Path
+from dataclasses import replace
+from itertools import cycle
 
-import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Subset
 from torchvision.datasets import MNIST
 from torchvision.transforms import ToTensor
 
+from benchmarks.models import status
+from benchmarks.timing import Run, compare
 from wbn import WeightedBatchNorm1d, inverse_frequency, sample_weights, weighted_cross_entropy
 from wbn.experiments import Protocol, load_split
 from wbn.experiments.block import cut_batches
 from wbn.experiments.fetch import data_folder
 from wbn.experiments.training import Trainer
 
-REPLICAS, STEPS = 16, 40
-PROTOCOL = Protocol.paper("i", "wlf_wbn").resolved()
+REFERENCE = Protocol.paper("i", "wlf_wbn").resolved()
+REPLICAS = (1, 2, 4, 8, 16, 32, 64)
+BATCH_SIZES, HIDDEN = (50, 100, 200, 400), (100, 200, 400, 800)
 
 
-class Floor:
+def floor(replicas: int, protocol: Protocol) -> Run:
     """Two batched products and a fused Adam update."""
+    x = torch.rand(replicas, protocol.batch_size, 784)
+    grad = torch.rand(replicas, protocol.batch_size, protocol.hidden)
+    linear = torch.rand(replicas, protocol.hidden, 784)
+    linear.grad = torch.empty_like(linear)
+    optimizer = torch.optim.Adam([linear], fused=True)
 
-    def __init__(self) -> None:
-        self.x = torch.rand(REPLICAS, 100, 784)
-        self.grad = torch.rand(REPLICAS, 100, 200)
-        self.linear = torch.rand(REPLICAS, 200, 784)
-        self.linear.grad = torch.empty_like(self.linear)
-        self.optimizer = torch.optim.Adam([self.linear], fused=True)
+    def step() -> None:
+        torch.bmm(x, linear.mT)
+        torch.bmm(grad.mT, x, out=linear.grad)
+        optimizer.step()
 
-    def steps(self, number: int) -> int:
-        """Run, and return how many replica-steps that was."""
-        for _ in range(number):
-            torch.bmm(self.x, self.linear.mT)
-            torch.bmm(self.grad.mT, self.x, out=self.linear.grad)
-            self.optimizer.step()
-        return REPLICAS * number
+    return step
 
 
-class Engine:
+def engine(replicas: int, protocol: Protocol) -> Run:
     """The package's own training."""
-
-    def __init__(self) -> None:
-        self.trainer = Trainer(PROTOCOL, list(range(REPLICAS)))
-        self.batches = cut_batches(next(self.trainer.orders), PROTOCOL)[:-1]
-
-    def steps(self, number: int) -> int:
-        """Run, and return how many replica-steps that was."""
-        for index in self.batches[:number]:
-            self.trainer.step(index)
-        return REPLICAS * number
+    trainer = Trainer(protocol, list(range(replicas)))
+    batches = cycle(cut_batches(next(trainer.orders), protocol)[:-1])
+    return lambda: trainer.step(next(batches))
 
 
-class Textbook:
-    """One network, autograd, torch's default Adam; batches by indexing a tensor."""
+def textbook(batches: Iterator[tuple[Tensor, Tensor]]) -> Run:
+    """One network, autograd, torch's default Adam."""
+    model = nn.Sequential(
+        nn.Linear(784, 200, bias=False),
+        WeightedBatchNorm1d(200, eps=1e-8, correction="frequency"),
+        nn.ReLU(),
+        nn.Linear(200, 2, bias=False),
+        WeightedBatchNorm1d(2, eps=1e-8, correction="frequency"),
+    )
+    optimizer = torch.optim.Adam(model.parameters())
+    class_weight = inverse_frequency([5923, 45]).float()
 
-    def __init__(self) -> None:
-        self.data = Trainer(PROTOCOL, [0]).data
-        self.model = nn.Sequential(
-            nn.Linear(784, 200, bias=False),
-            WeightedBatchNorm1d(200, eps=1e-8, correction="frequency"),
-            nn.ReLU(),
-            nn.Linear(200, 2, bias=False),
-            WeightedBatchNorm1d(2, eps=1e-8, correction="frequency"),
-        )
-        self.optimizer = torch.optim.Adam(self.model.parameters())
-        self.class_weight = inverse_frequency([5923, 45]).float()
+    def step() -> None:
+        x, y = next(batches)
+        with sample_weights(class_weight[y]):
+            loss = weighted_cross_entropy(model(x.flatten(1)), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 
-    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Images and labels of one epoch, shuffled."""
-        images, labels = self.data.pool[self.data.rows[0]], self.data.labels[0]
-        for index in torch.randperm(len(labels)).split(100):
+    return step
+
+
+def indexed() -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches by indexing a tensor, shuffled, without end."""
+    data = Trainer(REFERENCE, [0]).data
+    images, labels = data.pool[data.rows[0]], data.labels[0]
+    while True:
+        for index in torch.randperm(len(labels)).split(100)[:-1]:
             yield images[index], labels[index]
 
-    def steps(self, number: int) -> int:
-        """Run, and return how many replica-steps that was."""
-        for x, y in islice(self.batches(), number):
-            w = self.class_weight[y]
-            with sample_weights(w):
-                loss = weighted_cross_entropy(self.model(x.flatten(1)), y)
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.optimizer.step()
-        return number
+
+def loaded() -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches of torchvision's data set, its ToTensor and a DataLoader, without end."""
+    images = MNIST(data_folder(), train=True, transform=ToTensor())
+    subset = Subset(images, load_split("i", 0).train_index.tolist())
+    loader = DataLoader(subset, batch_size=100, shuffle=True, drop_last=True)
+    while True:
+        yield from loader
 
 
-class TextbookLoader(Textbook):
-    """The same with torchvision's data set, its ToTensor and a DataLoader."""
+def rows(threads: tuple[int, ...], rounds: int) -> Iterator[dict]:
+    """Time per replica-step of each candidate, and how it grows."""
+    for number in threads:
+        torch.set_num_threads(number)
+        for replicas in REPLICAS:
+            runs = {"floor": floor(replicas, REFERENCE), "engine": engine(replicas, REFERENCE)}
+            if replicas == 1:
+                runs |= {"textbook, indexing": textbook(indexed())}
+                runs |= {"textbook, DataLoader": textbook(loaded())}
+            yield from _measured(runs, "replicas", replicas, replicas, number, rounds)
+    torch.set_num_threads(threads[0])
+    for field, sizes in (("batch_size", BATCH_SIZES), ("hidden", HIDDEN)):
+        for size in sizes:
+            protocol = replace(REFERENCE, **{field: size})
+            runs = {"floor": floor(16, protocol), "engine": engine(16, protocol)}
+            yield from _measured(runs, field, size, 16, threads[0], rounds)
 
-    def __init__(self) -> None:
-        super().__init__()
-        images = MNIST(data_folder(), train=True, transform=ToTensor())
-        subset = Subset(images, load_split("i", 0).train_index.tolist())
-        self.loader = DataLoader(subset, batch_size=100, shuffle=True)
 
-    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Images and labels of one epoch, shuffled."""
-        return iter(self.loader)
+def _measured(
+    runs: dict[str, Run], varied: str, size: int, replicas: int, threads: int, rounds: int
+) -> Iterator[dict]:
+    about = {"varied": varied, "size": size, "replicas": replicas, "threads": threads}
+    for found in compare(runs, rounds, 0.02):
+        each = found.pop("microseconds") / (
+            replicas if found["candidate"] in ("floor", "engine") else 1
+        )
+        yield about | found | {"microseconds_per_replica": round(each, 2)}
 
 
-def measure(rounds: int) -> pd.DataFrame:
-    """Milliseconds per replica-step and ratios to the floor."""
-    candidates = {
-        "floor": Floor(),
-        "engine": Engine(),
-        "textbook, indexing": Textbook(),
-        "textbook, DataLoader": TextbookLoader(),
-    }
-    times = {name: [] for name in candidates}
-    for round_ in range(rounds + 1):
-        for name, candidate in candidates.items():
-            start = time.perf_counter()
-            done = candidate.steps(STEPS)
-            if round_:
-                times[name].append(1000 * (time.perf_counter() - start) / done)
-    return pd.DataFrame(
-        {
-            "ms per replica-step": statistics.median(t),
-            "ratio to the floor": statistics.median(
-                a / b for a, b in zip(t, times["floor"], strict=True)
-            ),
+def memory() -> Iterator[dict]:
+    """Resident memory of the process with an engine of so many replicas, in MB."""
+    for replicas in REPLICAS:
+        step = engine(replicas, REFERENCE)
+        step()
+        yield {
+            "varied": "replicas",
+            "size": replicas,
+            "megabytes": round(status("VmRSS") / 1024, 1),
         }
-        for t in times.values()
-    ).set_index(pd.Index(times, name="candidate"))
-
-
-def evaluation_share() -> float:
-    """Share of the time that evaluation takes when epochs 1 to 5 and each fifth are evaluated."""
-    trainer = Trainer(PROTOCOL, list(range(10)))
-    trainer.train_epoch()
-    start = time.perf_counter()
-    trainer.train_epoch()
-    trained = time.perf_counter()
-    trainer.evaluate("batch_average")
-    evaluated = time.perf_counter() - trained
-    return 8 * evaluated / (8 * evaluated + 20 * (trained - start))
-
-
-def main() -> None:
-    """Print the table, and save it when asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--save", action="store_true", help="write the table to results/")
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    table = measure(options.rounds).round(3)
-    share = evaluation_share()
-    told = f"{REPLICAS} replicas, {options.threads} threads"
-    print(f"{told}, median of {options.rounds} interleaved rounds")
-    print(table.to_string())
-    print(f"evaluation takes {share:.0%} of a run of 20 epochs of which 8 are evaluated")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-    print(f"peak resident set: {peak:.2f} GB")
-    if options.save:
-        name = f"engine_benchmark_threads_{options.threads}.csv"
-        table.to_csv(Path(__file__).parents[1] / "results" / name)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,73 +1,114 @@
-"""Weighted batch norm against ``nn.BatchNorm``: forward and backward, interleaved.
+"""The layers against ``nn.BatchNorm`` of the same shape: a training step, and inference."""
 
-Run ``python benchmarks/layers.py``; it takes under a minute. Times are the
-shortest of several rounds, which take turns, so that other load on the machine matters least.
-"""
-
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks.alternatives import Keras, timed_alternatives
+from benchmarks.timing import Run, compare
 from wbn.layers import WeightedBatchNorm1d, WeightedBatchNorm2d, WeightedBatchNorm3d
 
-ROUNDS, SECONDS_PER_ROUND = 15, 0.05
+FLAT = ((100, 2), (100, 200), (256, 1024), (4096, 512))
+SHAPES = (*FLAT, (32, 256, 14, 14), (64, 64, 32, 32), (16, 64, 8, 16, 16))
 LAYERS = {
     2: (nn.BatchNorm1d, WeightedBatchNorm1d),
     4: (nn.BatchNorm2d, WeightedBatchNorm2d),
     5: (nn.BatchNorm3d, WeightedBatchNorm3d),
 }
-CASES = [
-    ((100, 200), torch.contiguous_format),
-    ((1024, 512), torch.contiguous_format),
-    ((32, 256, 14, 14), torch.contiguous_format),
-    ((32, 256, 14, 14), torch.channels_last),
-    ((64, 64, 56, 56), torch.contiguous_format),
-    ((8, 16, 8, 28, 28), torch.contiguous_format),
+OTHER_INPUTS = [
+    ((64, 64, 32, 32), torch.channels_last, torch.float32),
+    ((256, 1024), torch.contiguous_format, torch.bfloat16),
+    ((64, 64, 32, 32), torch.contiguous_format, torch.bfloat16),
 ]
 
 
-def step(layer: nn.Module, x: Tensor, grad: Tensor, *sample_weight: Tensor) -> Callable[[], None]:
+def inputs(shape: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
+    """Values that need a gradient, the gradient of the output, and weights."""
+    torch.manual_seed(0)
+    return torch.randn(shape).requires_grad_(), torch.randn(shape), torch.rand(shape[0]) + 0.5
+
+
+def step(layer: Callable[..., Tensor], x: Tensor, grad: Tensor, *weights: Tensor) -> Run:
+    """Forward and backward pass; the gradients of parameters accumulate in both candidates."""
+
     def run() -> None:
         x.grad = None
-        layer(x, *sample_weight).backward(grad)
+        layer(x, *weights).backward(grad)
 
     return run
 
 
-def seconds(run: Callable[[], None], repeats: int) -> float:
-    start = time.perf_counter()
-    for _ in range(repeats):
-        run()
-    return (time.perf_counter() - start) / repeats
+def trained(shape: tuple[int, ...]) -> dict[str, Run]:
+    """A training step without and with weights, and the same of what others would use."""
+    x, grad, w = inputs(shape)
+    plain, ours = (layer(shape[1]) for layer in LAYERS[len(shape)])
+    unweighted = LAYERS[len(shape)][1](shape[1])
+    runs = {
+        "nn.BatchNorm": step(plain, x, grad),
+        "weights": step(ours, x, grad, w),
+        "no weights": step(unweighted, x, grad),
+    }
+    for name, layer in timed_alternatives(shape[1]).items():
+        own = x.detach(), grad  # in the layout that the alternative is made for
+        if isinstance(layer, Keras):
+            own = tuple(t.movedim(1, -1).contiguous().movedim(-1, 1) for t in own)
+        runs[name] = step(layer, own[0].requires_grad_(), own[1], w)
+    return runs
 
 
-def compare(shape: tuple[int, ...], memory_format: torch.memory_format) -> list[float]:
-    """Milliseconds of torch, and the ratios of our layer with weights and without."""
-    x, grad = (torch.randn(shape).to(memory_format=memory_format) for _ in range(2))
+def evaluated(shape: tuple[int, ...]) -> dict[str, Run]:
+    """Inference without gradients."""
+    x, _, _ = inputs(shape)
+    plain, ours = (layer(shape[1]).eval() for layer in LAYERS[len(shape)])
+
+    def run(layer: nn.Module) -> Run:
+        def infer() -> None:
+            with torch.no_grad():
+                layer(x)
+
+        return infer
+
+    return {"nn.BatchNorm": run(plain), "inference": run(ours)}
+
+
+def compiled(shape: tuple[int, ...]) -> dict[str, Run]:
+    """A training step of compiled layers."""
+    torch._dynamo.reset()
+    x, grad, w = inputs(shape)
+    plain, ours = (torch.compile(layer(shape[1])) for layer in LAYERS[len(shape)])
+    return {
+        "nn.BatchNorm": step(plain, x, grad),
+        "compiled": step(ours, x, grad, w),
+        "eager": step(LAYERS[len(shape)][0](shape[1]), x, grad),
+    }
+
+
+def laid_out(shape: tuple[int, ...], layout: torch.memory_format, dtype: torch.dtype) -> dict:
+    """A training step on other inputs than contiguous single precision."""
+    x, grad, w = inputs(shape)
+    x, grad = (t.detach().to(dtype).contiguous(memory_format=layout) for t in (x, grad))
+    plain, ours = (layer(shape[1]) for layer in LAYERS[len(shape)])
     x.requires_grad_()
-    w = torch.rand(shape[0]) + 0.5
-    plain, weighted = (layer(shape[1]) for layer in LAYERS[len(shape)])
-    runs = [step(plain, x, grad), step(weighted, x, grad, w), step(weighted, x, grad)]
-    repeats = [max(1, int(SECONDS_PER_ROUND / seconds(run, 3))) for run in runs]
-    rounds = [[seconds(*run) for run in zip(runs, repeats, strict=True)] for _ in range(ROUNDS)]
-    plain_time, *ours = (min(times) for times in zip(*rounds, strict=True))
-    return [1e3 * plain_time, *(time / plain_time for time in ours)]
+    return {"nn.BatchNorm": step(plain, x, grad), "weights": step(ours, x, grad, w)}
 
 
-def main() -> None:
-    torch.manual_seed(0)
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
-    print(f"{'shape':>20} {'layout':>14} {'nn.BatchNorm':>13} {'weighted':>9} {'no weights':>11}")
-    for shape, memory_format in CASES:
-        layout = str(memory_format).removeprefix("torch.").removesuffix("_format")
-        name = " x ".join(map(str, shape))
-        torch_ms, weighted, unweighted = compare(shape, memory_format)
-        print(
-            f"{name:>20} {layout:>14} {torch_ms:>10.3f} ms {weighted:>8.2f}x {unweighted:>10.2f}x"
-        )
+def rows(threads: tuple[int, ...], rounds: int) -> Iterator[dict]:
+    """A row for each candidate, shape, kind of use and number of threads."""
+    for number in threads:
+        torch.set_num_threads(number)
+        for shape in SHAPES:
+            for use, candidates in (("training", trained), ("inference", evaluated)):
+                yield from told(compare(candidates(shape), rounds), use, shape, number)
+        for shape, layout, dtype in OTHER_INPUTS:
+            last = "channels last" if layout == torch.channels_last else "bfloat16"
+            yield from told(compare(laid_out(shape, layout, dtype), rounds), last, shape, number)
+    torch.set_num_threads(threads[0])
+    for shape in SHAPES:
+        yield from told(compare(compiled(shape), rounds), "compiled", shape, threads[0])
 
 
-if __name__ == "__main__":
-    main()
+def told(found: list[dict], use: str, shape: tuple[int, ...], threads: int) -> list[dict]:
+    """Rows with what they are about."""
+    about = {"use": use, "shape": " x ".join(map(str, shape)), "threads": threads}
+    return [about | one for one in found]

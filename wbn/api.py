@@ -1,5 +1,11 @@
 """Every public name of the method, as `wbn.<name>`."""
 
+from wbn.class_averages import (
+    ClassAveragedBatchNorm1d,
+    ClassAveragedBatchNorm2d,
+    ClassAveragedBatchNorm3d,
+    ClassAverages,
+)
 from wbn.context import current_sample_weight, sample_weights
 from wbn.conversion import convert, register, revert
 from wbn.functional import weighted_batch_norm, weighted_moments
@@ -24,6 +30,10 @@ from wbn.weights import (
 )
 
 __all__ = [
+    "ClassAveragedBatchNorm1d",
+    "ClassAveragedBatchNorm2d",
+    "ClassAveragedBatchNorm3d",
+    "ClassAverages",
     "WeightedBatchNorm",
     "WeightedBatchNorm1d",
     "WeightedBatchNorm2d",

@@ -88,7 +88,7 @@ def broadcast_weight(x: Tensor, sample_weight: Tensor) -> Tensor:
         )
     batch, _, *positions = x.shape
     if sample_weight.shape == (batch,):
-        shape = (batch, 1, *(1 for _ in positions))
+        shape = (batch, *(1 for _ in x.shape[1:]))
     elif sample_weight.shape == (batch, *positions):
         shape = (batch, 1, *positions)
     else:
@@ -104,8 +104,19 @@ def broadcast_weight(x: Tensor, sample_weight: Tensor) -> Tensor:
             f"sample_weight is on {sample_weight.device} and the input on {x.device}: move the "
             "weights with .to(x.device)"
         )
-    precision = torch.promote_types(x.dtype, torch.float32)
-    return sample_weight.to(torch.promote_types(sample_weight.dtype, precision)).reshape(shape)
+    if sample_weight.dtype != torch.float64:
+        sample_weight = cast(sample_weight, precision_of(x))
+    return sample_weight.reshape(shape)
+
+
+def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """``x.to(dtype)``, which takes its time even where there is nothing to do."""
+    return x if x.dtype == dtype else x.to(dtype)
+
+
+def precision_of(x: Tensor) -> torch.dtype:
+    """The type that sums over x are taken in: single precision at least."""
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
 def values_checkable(tensor: Tensor) -> bool:

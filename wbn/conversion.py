@@ -12,6 +12,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import parametrize
 
 from wbn.checks import Correction, check_correction
+from wbn.class_averages import (
+    ClassAveragedBatchNorm,
+    ClassAveragedBatchNorm1d,
+    ClassAveragedBatchNorm2d,
+    ClassAveragedBatchNorm3d,
+    ClassAverages,
+)
 from wbn.distributed import ProcessGroup
 from wbn.layers import (
     WeightedBatchNorm,
@@ -29,8 +36,13 @@ _TORCH: dict[type, type] = {
     nn.BatchNorm2d: WeightedBatchNorm2d,
     nn.BatchNorm3d: WeightedBatchNorm3d,
 }
+_AVERAGED: dict[type, type] = {
+    nn.BatchNorm1d: ClassAveragedBatchNorm1d,
+    nn.BatchNorm2d: ClassAveragedBatchNorm2d,
+    nn.BatchNorm3d: ClassAveragedBatchNorm3d,
+}
 _WEIGHTED = dict(_TORCH)
-_PLAIN = {weighted: plain for plain, weighted in _TORCH.items()}
+_PLAIN = {own: plain for made in (_TORCH, _AVERAGED) for plain, own in made.items()}
 _AFTER: dict[type, After] = {}
 _AFTER_BY_NAME: dict[str, After] = {  # classes of packages that need not be installed
     "timm.layers.norm_act.BatchNormAct2d": lambda layer, y: layer.act(layer.drop(y)),
@@ -44,6 +56,7 @@ def convert(
     only: Which | None = None,
     exclude: Which = (),
     process_group: ProcessGroup | None = None,
+    statistics: ClassAverages | None = None,
 ) -> Model:
     """Turn the ``nn.BatchNorm1d/2d/3d`` of a model into their weighted counterparts.
 
@@ -71,6 +84,9 @@ def convert(
     process_group
         The processes that share a batch, see `WeightedBatchNorm1d`; instead of
         ``SyncBatchNorm.convert_sync_batchnorm``.
+    statistics
+        None for the weighted moments of each mini-batch; `ClassAverages` for balanced running
+        averages of classes, see `ClassAveragedBatchNorm1d`. These take torch's own layers only.
 
     Returns
     -------
@@ -115,8 +131,18 @@ def convert(
         for layer, own in names.items()
         if layer in chosen and not isinstance(layer, WeightedBatchNorm)
     }
-    for name, layer in _change_class(plain, _weighted):
+    if statistics is not None:
+        statistics.shares()  # before anything is changed
+        untracked = [name for name, layer in plain.items() if layer.running_mean is None]
+        if untracked:
+            raise ValueError(
+                f"layer {untracked[0]!r} does not track running statistics: exclude it"
+            )
+    counterpart = _weighted if statistics is None else _AVERAGED.get
+    for name, layer in _change_class(plain, counterpart):
         layer.correction, layer.process_group, layer.path = correction, process_group, name
+        if statistics is not None:
+            layer.prepare(statistics)
     return model
 
 
@@ -151,8 +177,10 @@ def revert(model: Model) -> Model:
     """
     weighted = {n[0]: layer for layer, n in _names(model, WeightedBatchNorm).items()}
     for _, layer in _change_class(weighted, _PLAIN.get):
-        for own in ("correction", "process_group", "path", "_calls"):
+        for own in ClassAveragedBatchNorm.OWN:
             vars(layer).pop(own, None)
+        for buffer in ClassAveragedBatchNorm.BUFFERS:
+            layer._buffers.pop(buffer, None)
     return model
 
 

@@ -74,12 +74,12 @@ def divided(
     which leaves no more of the first sum's rounding than the last digit, however large the
     mean is. The experiments, whose stored results hold to the bit, do without.
     """
-    mean = _weighted_sum(x, w, dims) / by.total
+    mean = weighted_sum(x, w, dims) / by.total
     centered = x - mean
     if refine:
-        shift = _weighted_sum(centered, w, dims) / by.total
+        shift = weighted_sum(centered, w, dims) / by.total
         mean, centered = mean + shift, centered.sub_(shift)
-    var = _weighted_sum(centered.square(), w, dims, scratch=True) / by.denominator
+    var = weighted_sum(centered.square(), w, dims, scratch=True) / by.denominator
     return Moments(mean, var, centered, *by)
 
 
@@ -125,7 +125,7 @@ def merge(a: Sums, b: Sums) -> Sums:
     ))  # fmt: skip
 
 
-def _weighted_sum(
+def weighted_sum(
     values: Tensor, w: Tensor | None, dims: tuple[int, ...], scratch: bool = False
 ) -> Tensor:
     """Sum of w times values, which may be overwritten where they are but scratch."""

@@ -1,7 +1,7 @@
 """Sums over weights: what weighted sums over data are divided by (below Eq. 12)."""
 
 import math
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,10 +12,10 @@ Value = TypeVar("Value", Tensor, float)
 class Divisors(NamedTuple):
     r"""What sums over the weights give to divide by; sizes are 1 in the reduced dimensions."""
 
-    total: Tensor  # Z
-    concentration: Tensor  # sum(w^2) / Z^2, the inverse of the effective sample size
-    unbiased: Tensor  # Z - sum(w^2) / Z
-    denominator: Tensor  # D, of the variance
+    total: Any  # Z; this and the following are tensors, or numbers
+    concentration: Any  # sum(w^2) / Z^2, the inverse of the effective sample size
+    unbiased: Any  # Z - sum(w^2) / Z
+    denominator: Any  # D, of the variance
 
 
 def divisors(x: Tensor, w: Tensor | None, dims: tuple[int, ...], correction: str) -> Divisors:
@@ -62,9 +62,21 @@ def pair_divisors(w: Tensor, copies: int, scale: Tensor, correction: str) -> Div
     """
     w = w.flatten()
     each = w.sum()
-    pairs = w[1:].dot(w.cumsum(0)[:-1])
-    total, unbiased = each * copies, each * (copies - 1) + 2 * pairs / each
+    total, unbiased = each * copies, each * (copies - 1) + 2 * pairs(w) / each
     return corrected(total, unbiased, scale, correction)
+
+
+def pairs(w: Tensor) -> Tensor:
+    r"""The sum :math:`\sum_{i < j} w_i w_j` of a vector, without a difference.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wbn.divisors import pairs
+    >>> pairs(torch.tensor([1.0, 2.0, 4.0]))
+    tensor(14.)
+    """
+    return w[1:].dot(w.cumsum(0)[:-1])
 
 
 def corrected(total: Tensor, unbiased: Tensor, scale: Tensor, correction: str) -> Divisors:

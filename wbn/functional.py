@@ -4,7 +4,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wbn.checks import Correction, check_channels, check_input
-from wbn.normalization import checked_moments, normalize_batch, update_running
+from wbn.core import plain_eager
+from wbn.normalization import (
+    checked_moments,
+    normalize_as_torch,
+    normalize_batch,
+    update_running,
+)
 
 
 def weighted_moments(
@@ -141,6 +147,8 @@ def weighted_batch_norm(
         if running_mean is None:
             raise ValueError("running_mean and running_var are needed unless training=True")
         return F.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
+    if sample_weight is None and correction == "none" and x.numel() > 0 and plain_eager():
+        return normalize_as_torch(x, running_mean, running_var, weight, bias, momentum, eps)
     y, mean, var = normalize_batch(x, sample_weight, weight, bias, eps, correction)
     if running_mean is not None:
         update_running(running_mean, running_var, mean, var, momentum)

@@ -14,14 +14,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from wbn.checks import (
     Correction,
     check_correction,
-    check_count,
     check_input,
     warn_if_called_by,
 )
 from wbn.context import current_sample_weight, sample_weights
 from wbn.core import plain_eager
 from wbn.distributed import ProcessGroup, sharing
-from wbn.normalization import normalize_batch, update_running
+from wbn.normalization import normalize_as_torch, normalize_batch, update_running
 from wbn.recall import Call, check_recalled, in_backward_pass
 
 __all__ = [
@@ -40,6 +39,7 @@ class WeightedBatchNorm(_BatchNorm):
     process_group: ProcessGroup | None = None
     path: str | None = None  # the layer's name in its model, for messages, where `convert` knows it
     _calls: tuple[Call, ...] = ()  # the last two, from the first weights of a context on
+    OWN: tuple[str, ...] = ("correction", "process_group", "path", "_calls")  # what torch's lack
 
     def __init__(
         self,
@@ -85,15 +85,18 @@ class WeightedBatchNorm(_BatchNorm):
         # Asked for in eval mode too, so that a context around it counts as used.
         evaluating = not self.training and self.running_mean is not None
         unneeded = evaluating or sample_weight is not None
-        shared = current_sample_weight(None if unneeded else (len(x), *x.shape[2:]))
+        shared = current_sample_weight(None if unneeded else (x.shape[0], *x.shape[2:]))
         if evaluating:
-            return _BatchNorm.forward(self, x)
+            statistics = self.running_mean, self.running_var
+            return F.batch_norm(x, *statistics, self.weight, self.bias, eps=self.eps)
         if sample_weight is not None:
             return self._normalize(x, sample_weight)[0]
         if shared is None and self._calls and in_backward_pass():
             y, mean, var = self._normalize(x, self._calls[-1].sample_weight)
             check_recalled(x, mean, var, self._calls, self.correction)
             return y
+        if shared is None and not self._calls and x.numel() > 0 and self._is_plain():
+            return self._normalize_as_torch(x)
         y, mean, var = self._normalize(x, shared)
         if not torch.compiler.is_compiling() and (shared is not None or self._calls):
             before = self._calls[-1:] if self.process_group is None else ()
@@ -101,33 +104,26 @@ class WeightedBatchNorm(_BatchNorm):
         return y
 
     def _normalize(self, x: Tensor, sample_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Output, and the mean and variance of the batch (or what torch keeps of them)."""
+        """Output, and the mean and variance of the batch."""
         group = sharing(self.process_group) if self.training else None
-        plain = sample_weight is None and self.correction == "none" and group is None
-        tracked = self.track_running_stats and self.running_mean is not None
-        momentum = self.momentum
-        if plain and x.numel() > 0 and plain_eager() and not self._calls:
-            y, mean, var = self._forward_of_torch(x, tracked)
-            momentum = 1.0
-        else:
-            options = self.weight, self.bias, self.eps, self.correction, group
-            y, mean, var = normalize_batch(x, sample_weight, *options)
-        if tracked:
+        options = self.weight, self.bias, self.eps, self.correction, group
+        y, mean, var = normalize_batch(x, sample_weight, *options)
+        if self.track_running_stats and self.running_mean is not None:
             running = self.running_mean, self.running_var
-            update_running(*running, mean, var, momentum, self.num_batches_tracked)
+            update_running(*running, mean, var, self.momentum, self.num_batches_tracked)
         return y, mean, var
 
-    def _forward_of_torch(self, x: Tensor, tracked: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """The output of nn.BatchNorm to the last bit, and its new running statistics."""
-        check_count(x)
-        mean = var = None
-        momentum = self.momentum or 0.0
-        if tracked:
-            mean, var = self.running_mean.clone(), self.running_var.clone()
-            if self.momentum is None:
-                momentum = 1 / (1 + self.num_batches_tracked.item())
-        y = F.batch_norm(x, mean, var, self.weight, self.bias, True, momentum, self.eps)
-        return y, mean, var
+    def _is_plain(self) -> bool:
+        """Whether without weights it is torch's layer, and torch's kernel can take its batch."""
+        readable = torch.compiler.is_compiling() and self.momentum is not None
+        alone = not self.training or sharing(self.process_group) is None
+        return self.correction == "none" and alone and (plain_eager() or readable)
+
+    def _normalize_as_torch(self, x: Tensor) -> Tensor:
+        tracked = self.track_running_stats and self.running_mean is not None
+        mean, var = (self.running_mean, self.running_var) if tracked else (None, None)
+        count, momentum = self.num_batches_tracked, self.momentum
+        return normalize_as_torch(x, mean, var, self.weight, self.bias, momentum, self.eps, count)
 
     def _replicate_for_data_parallel(self) -> WeightedBatchNorm:
         if current_sample_weight() is not None and self.training:

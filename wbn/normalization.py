@@ -26,16 +26,19 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from wbn.blocks import NormalizeInBlocks, contiguous, moments_in_blocks, shares, works_in_blocks
 from wbn.checks import (
     Correction,
     broadcast_weight,
+    cast,
     check_alone,
     check_correction,
     check_count,
     check_weights,
+    precision_of,
     values_checkable,
 )
-from wbn.core import Moments, divided, normalize, normalize_backward, plain_eager, reduced
+from wbn.core import Moments, divided, normalize, normalize_backward, reduced
 from wbn.distributed import Group, gather_moments, sum_over_processes
 from wbn.divisors import Divisors, corrected, divisors, pair_divisors, scaled
 
@@ -78,17 +81,6 @@ class _Normalize(torch.autograd.Function):
         return grad_x, *(g.flatten() if needed else None for g, needed in parameters), *(None,) * 10
 
 
-class _EagerNormalize(_Normalize):
-    """The same for use outside torch.func, without the overhead of supporting it."""
-
-    setup_context = staticmethod(torch.autograd.Function.setup_context)
-
-    @staticmethod
-    def forward(ctx, *inputs):
-        _Normalize.setup_context(ctx, inputs, None)
-        return _Normalize.forward(*inputs)
-
-
 def _per_channel(parameter: Tensor | None, like: Tensor) -> Tensor | None:
     return None if parameter is None else parameter.view(like.shape)
 
@@ -110,12 +102,15 @@ def normalize_batch(
     forward_mode = forward_ad._current_level >= 0
     if forward_mode or torch._C._are_functorch_transforms_active():
         check_alone(group, "forward-mode gradients and torch.func")
-    if group is None and x.numel() == 0:
-        return _normalize_nothing(x, sample_weight, weight, bias, eps)
     if group is None:
+        if x.numel() == 0:
+            return _normalize_nothing(x, sample_weight, weight, bias, eps)
         check_count(x)
+        if not forward_mode and works_in_blocks(x):
+            return _normalize_in_blocks(x, sample_weight, weight, bias, eps, correction)
     weights = _weights(x, sample_weight, correction, group)
-    x = _without_masked(x, weights)
+    if weights is not None:
+        x = _without_masked(x, weights.w)
     with nullcontext() if forward_mode else torch.no_grad():
         m, stored, w, _, usable = _moments(x, weights, correction, group)
     if usable is not True:
@@ -125,9 +120,30 @@ def normalize_batch(
         parameters = _per_channel(weight, m.mean), _per_channel(bias, m.mean)
         y = normalize(m.centered, m.var, *parameters, eps).to(x.dtype)
     else:
-        function = _EagerNormalize if plain_eager() else _Normalize
-        y = function.apply(x, weight, bias, w, eps, group, *m)
-    return y, m.mean.flatten(), stored.flatten()
+        y = _Normalize.apply(x, weight, bias, w, eps, group, *m)
+    return y, m.mean.detach().flatten(), stored.detach().flatten()
+
+
+def _normalize_in_blocks(
+    x: Tensor,
+    sample_weight: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    correction: Correction,
+) -> tuple[Tensor, Tensor, Tensor]:
+    check_correction(correction)
+    if sample_weight is None:
+        sample_weight = x.new_ones(len(x))
+    share, smallest, corrected, stored = shares(x, sample_weight, correction)
+    if smallest == 0:
+        x = _without_masked(x, share)
+    x = contiguous(x)
+    mean, var = moments_in_blocks(x.detach(), share)
+    if corrected != 1:
+        var.mul_(corrected)
+    y = NormalizeInBlocks.apply(x, weight, bias, share, mean, var, corrected, eps)
+    return y, mean, var if stored == 1 else var * stored
 
 
 def _normalize_nothing(
@@ -158,7 +174,9 @@ def checked_moments(
     if group is None:
         check_count(x)
     weights = _weights(x, sample_weight, correction, group)
-    return _moments(_without_masked(x, weights), weights, correction, group)
+    if weights is not None:
+        x = _without_masked(x, weights.w)
+    return _moments(x, weights, correction, group)
 
 
 class _Weights(NamedTuple):
@@ -179,7 +197,7 @@ def _weights(
             return None
         sample_weight = x.new_ones(len(x))
     given = broadcast_weight(x, sample_weight)
-    w, scale = scaled(given, torch.promote_types(x.dtype, torch.float32))
+    w, scale = scaled(given, precision_of(x))
     smallest = given.amin() if given.numel() > 0 else given.new_zeros(())
     copies = math.prod([n for n, own in zip(x.shape[2:], w.shape[2:], strict=True) if own == 1])
     if group is not None:
@@ -190,19 +208,21 @@ def _weights(
     return _Weights(_if(usable, w, 0), scale, smallest, by, usable)
 
 
-def _without_masked(x: Tensor, weights: _Weights | None) -> Tensor:
+def _without_masked(x: Tensor, w: Tensor) -> Tensor:
     """x with zeros for what has no weight and would not vanish in a product with zero."""
-    if weights is None or (values_checkable(weights.w) and weights.smallest.item() > 0):
-        return x
     # Sums of squares of smaller values are finite, for as many as there may be.
-    small = x.abs() < torch.finfo(weights.w.dtype).max ** 0.25
-    return x.where((weights.w != 0) | small, 0)
+    limit = torch.finfo(w.dtype).max ** 0.25
+    if values_checkable(x) and x.numel() > 0:
+        extremes = x.detach().aminmax()
+        if all(abs(extreme.item()) < limit for extreme in extremes):
+            return x
+    return x.where((w != 0) | (x.abs() < limit), 0)
 
 
 def _moments(
     x: Tensor, weights: _Weights | None, correction: Correction, group: Group | None
 ) -> Checked:
-    precise, dims = x.to(torch.promote_types(x.dtype, torch.float32)), reduced(x)
+    precise, dims = x.to(precision_of(x)), reduced(x)
     if weights is None:
         m = divided(precise, None, dims, divisors(precise, None, dims, correction), refine=True)
         return Checked(m, stored_variance(m, correction), None, 1.0, True)
@@ -237,7 +257,6 @@ def stored_variance(m: Moments, correction: str) -> Tensor:
     return m.var * m.total / m.unbiased
 
 
-@torch.no_grad()
 def update_running(
     running_mean: Tensor,
     running_var: Tensor,
@@ -250,15 +269,54 @@ def update_running(
 
     With a momentum :math:`\alpha` of None it is one over the number of batches, which makes
     the cumulative average. A batch that would leave a statistic that is not finite, or a negative
-    variance (whose root is NaN), changes nothing and is not counted, and finding that out needs
-    no synchronization.
+    variance (whose root is NaN), changes nothing and is not counted.
     """
     if momentum is None:
         momentum = (num_batches_tracked + 1).to(running_mean.dtype).reciprocal()
-    new_mean = running_mean.lerp(mean.detach().to(running_mean.dtype), momentum)
-    new_var = running_var.lerp(var.detach().to(running_var.dtype), momentum)
-    taken = (new_mean.isfinite() & new_var.sqrt().isfinite()).all()
-    running_mean.copy_(torch.where(taken, new_mean, running_mean))
-    running_var.copy_(torch.where(taken, new_var, running_var))
+    new_mean = running_mean.lerp(cast(mean, running_mean.dtype), momentum)
+    new_var = running_var.lerp(cast(var, running_var.dtype), momentum)
+    replace_running(running_mean, running_var, new_mean, new_var, num_batches_tracked)
+
+
+def replace_running(
+    running_mean: Tensor,
+    running_var: Tensor,
+    new_mean: Tensor,
+    new_var: Tensor,
+    num_batches_tracked: Tensor | None,
+) -> None:
+    """Take new running statistics and count their batch, unless they are not to be had."""
+    root = new_var.sqrt()
+    # A finite sum has no infinite or NaN part.
+    if values_checkable(root) and math.isfinite((new_mean * root).sum().item()):
+        running_mean.copy_(new_mean)
+        running_var.copy_(new_var)
+        taken: bool | Tensor = True
+    else:  # without waiting for a device
+        taken = (new_mean.isfinite() & root.isfinite()).all()
+        running_mean.copy_(torch.where(taken, new_mean, running_mean))
+        running_var.copy_(torch.where(taken, new_var, running_var))
     if num_batches_tracked is not None:
         num_batches_tracked.add_(taken)
+
+
+def normalize_as_torch(
+    x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    momentum: float | None,
+    eps: float,
+    num_batches_tracked: Tensor | None = None,
+) -> Tensor:
+    """The output of nn.BatchNorm in training to the last bit, and its running statistics."""
+    check_count(x)
+    if running_mean is None:
+        return F.batch_norm(x, None, None, weight, bias, True, 0.0, eps)
+    if momentum is None:
+        momentum = 1 / (1 + num_batches_tracked.item())
+    new = running_mean.clone(), running_var.clone()
+    y = F.batch_norm(x, *new, weight, bias, True, momentum, eps)
+    replace_running(running_mean, running_var, *new, num_batches_tracked)
+    return y

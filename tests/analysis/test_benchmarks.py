@@ -1,0 +1,89 @@
+"""The stored benchmarks: they are of this code, and what is computed from them."""
+
+import ast
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import wbn
+from wbn.analysis import benchmarks
+from wbn.analysis.benchmarks import TIMED, code_hash, geometric_mean, provenance, slope, table
+
+PACKAGE = Path(wbn.__file__).parent
+
+
+def test_the_stored_tables_are_of_the_code_as_it_is():
+    assert provenance()["code"] == code_hash(), "the layer has changed since: run make bench"
+
+
+@pytest.fixture
+def copied(tmp_path):
+    for name in TIMED:
+        shutil.copy(PACKAGE / f"{name}.py", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_the_hash_sees_code_and_neither_docstrings_nor_comments(copied, name):
+    before, path = code_hash(copied), copied / f"{name}.py"
+    assert before == code_hash()
+    text = path.read_text()
+    docstring = ast.get_docstring(ast.parse(text), clean=False)
+    path.write_text(text.replace(docstring, "Something else.", 1) + "\n# a comment\n")
+    assert code_hash(copied) == before
+    path.write_text(text + "\nanother = 1\n")
+    assert code_hash(copied) != before
+
+
+def test_all_that_the_layer_imports_of_the_package_is_hashed():
+    found, waiting = set(), ["layers"]
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        tree = ast.walk(ast.parse((PACKAGE / f"{name}.py").read_text()))
+        modules = [n.module for n in tree if isinstance(n, ast.ImportFrom) and n.module]
+        ours = {m.removeprefix("wbn.") for m in modules if m.startswith("wbn.")}
+        waiting += ours - found
+    assert found == set(TIMED)
+
+
+def test_ratios_are_a_table_of_shapes_and_threads(monkeypatch):
+    rows = [
+        {"use": use, "shape": shape, "threads": threads, "candidate": candidate, "ratio": ratio}
+        for use, shape, threads, candidate, ratio in [
+            ("training", "9 x 9", 1, "weights", 2.0),
+            ("training", "3 x 3", 1, "weights", 1.0),
+            ("training", "9 x 9", 2, "weights", 4.0),
+            ("training", "3 x 3", 2, "weights", 3.0),
+            ("training", "9 x 9", 1, "nn.BatchNorm", 1.0),
+            ("inference", "9 x 9", 1, "weights", 7.0),
+        ]
+    ]
+    monkeypatch.setattr(benchmarks, "table", lambda name: pd.DataFrame(rows))
+    found = benchmarks.ratios("training", "weights")
+    assert list(found.index) == ["9 x 9", "3 x 3"]
+    assert found[1].tolist() == [2.0, 1.0]
+    assert found[2].tolist() == [4.0, 3.0]
+    assert geometric_mean(found[2]) == pytest.approx(12**0.5)
+
+
+def test_slopes_of_powers():
+    rows = pd.DataFrame({"size": [1, 2, 4, 8], "time": [3.0, 6.0, 12.0, 24.0]})
+    assert slope(rows, "time") == pytest.approx(1)
+    assert slope(rows.assign(time=5.0), "time") == pytest.approx(0)
+
+
+def test_every_ratio_lies_between_its_quartiles():
+    for name in ("layers", "models", "engine"):
+        rows = table(name)
+        assert (rows["low"] <= rows["ratio"]).all()
+        assert (rows["ratio"] <= rows["high"]).all()
+        assert (rows["rounds"] >= 3).all()
+
+
+def test_our_layer_has_every_behavior():
+    rows = table("conformance")
+    assert rows[rows["alternative"] == "wbn"]["passes"].all()
+    assert rows.groupby("alternative")["behavior"].nunique().nunique() == 1

@@ -1,0 +1,119 @@
+"""What `make bench` has measured: ratios to ``nn.BatchNorm``, and whether they are of this code."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import wbn
+from wbn.experiments.plan import RESULTS
+
+TABLES = RESULTS / "benchmarks"
+TIMED = (
+    "blocks", "checks", "context", "core", "distributed", "divisors", "layers", "normalization",
+    "recall",
+)  # fmt: skip
+
+
+def code_hash(folder: Path | None = None) -> str:
+    """Hash of the layer's code: what Python runs, without docstrings, comments and layout.
+
+    Examples
+    --------
+    >>> from wbn.analysis.benchmarks import code_hash
+    >>> len(code_hash())
+    12
+    """
+    folder = Path(wbn.__file__).parent if folder is None else folder
+    trees = [without_docstrings(ast.parse((folder / f"{name}.py").read_text())) for name in TIMED]
+    return hashlib.sha256("".join(map(ast.dump, trees)).encode()).hexdigest()[:12]
+
+
+def without_docstrings(tree: ast.Module) -> ast.Module:
+    """The tree, its docstrings replaced by empty ones."""
+    for node in ast.walk(tree):
+        kinds = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
+        if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
+            node.body[0] = ast.Expr(ast.Constant(""))
+    return tree
+
+
+def provenance() -> dict:
+    """What was timed, when, with what and on what."""
+    return json.loads((TABLES / "provenance.json").read_text())
+
+
+def table(name: str) -> pd.DataFrame:
+    """A table that is stored, as it was written."""
+    return pd.read_csv(TABLES / f"{name}.csv")
+
+
+def ratios(use: str, candidate: str) -> pd.DataFrame:
+    """Ratios to ``nn.BatchNorm`` of one kind of use: a row a shape, a column a thread count."""
+    rows = table("layers").query("use == @use and candidate == @candidate")
+    found = rows.pivot(index="shape", columns="threads", values="ratio")
+    return found.loc[rows["shape"].unique()]
+
+
+def geometric_mean(values: pd.Series | pd.DataFrame) -> float:
+    r"""The mean of ratios, :math:`\exp \frac{1}{n} \sum_i \log r_i`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from wbn.analysis.benchmarks import geometric_mean
+    >>> geometric_mean(pd.Series([0.5, 2.0]))
+    1.0
+    """
+    return float(np.exp(np.log(values.to_numpy()).mean()))
+
+
+def slope(rows: pd.DataFrame, value: str) -> float:
+    """Slope of log(value) over log(size): 1 where one grows as the other, 0 where it doesn't."""
+    return float(np.polyfit(np.log(rows["size"]), np.log(rows[value]), 1)[0])
+
+
+def targets() -> pd.DataFrame:
+    """What was aimed for, set beside what was measured, the worse of the numbers of threads."""
+    weights, plain = ratios("training", "weights"), ratios("training", "no weights")
+    small = [np.prod([int(n) for n in shape.split(" x ")]) < 1e5 for shape in plain.index]
+    models, memory, engine = table("models"), table("memory"), table("engine")
+    of_model = models[models["candidate"] == "weights"]["ratio"].max()
+    of_memory = memory[memory["candidate"] == "weights"]["ratio"].max()
+    sixteen = engine.query("varied == 'replicas' and size == 16 and candidate == 'engine'")
+    aims = [
+        ("with weights, geometric mean", 1.6, max(geometric_mean(weights[t]) for t in weights)),
+        ("with weights, slowest shape", 2.2, weights.max().max()),
+        ("without weights, slowest large shape", 1.05, plain[~np.array(small)].max().max()),
+        ("without weights, slowest small shape", 1.3, plain[small].max().max()),
+        ("compiled, geometric mean", 1.1, geometric_mean(ratios("compiled", "compiled"))),
+        ("inference, geometric mean", 1.02, geometric_mean(ratios("inference", "inference"))),
+        ("channels last", 1.5, ratios("channels last", "weights").max().max()),
+        ("bfloat16, slowest shape", 1.5, ratios("bfloat16", "weights").max().max()),
+        ("memory of a training step", 1.1, of_memory),
+        ("ResNet-18, a training step", 1.05, of_model),
+        ("engine at 16 replicas, to its floor", 1.4, sixteen["ratio"].max()),
+    ]
+    rows = pd.DataFrame(aims, columns=["what", "at most", "measured"])
+    met = np.where(rows["measured"] <= rows["at most"], "yes", "no")
+    return rows.assign(measured=rows["measured"].round(2), met=met)
+
+
+def behaviors() -> pd.DataFrame:
+    """Which alternative has which behavior, as marks that a reader sees at a glance."""
+    rows = table("conformance")
+    marks = rows.assign(mark=np.where(rows["passes"], "✓", "✗"))
+    found = marks.pivot(index="behavior", columns="alternative", values="mark")
+    return found.loc[rows["behavior"].unique(), rows["alternative"].unique()]
+
+
+def operators() -> pd.DataFrame:
+    """Operators that a training step calls, before the layer was rewritten for speed and now."""
+    now, before = table("operators"), table("operators_before")
+    calls = {"before": before, "now": now}
+    return pd.DataFrame({k: t.groupby("candidate")["calls"].sum() for k, t in calls.items()})
