@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Subset
 from torchvision.datasets import MNIST
 from torchvision.transforms import ToTensor
 
-from benchmarks.models import status
+from benchmarks.models import peak
 from benchmarks.timing import Run, compare
 from wbn import WeightedBatchNorm1d, inverse_frequency, sample_weights, weighted_cross_entropy
 from wbn.experiments import Protocol, load_split
@@ -121,10 +121,8 @@ def _measured(
 
 
 def memory() -> Iterator[dict]:
-    """By how many MB the process grows from an engine of one replica to one of so many."""
+    """Largest memory of an engine of so many replicas and its first step, in MB."""
     engine(1, REFERENCE)()
-    before = status("VmRSS")
-    for replicas in REPLICAS[1:]:
-        engine(replicas, REFERENCE)()
-        rise = (status("VmRSS") - before) / 1024
-        yield {"varied": "replicas", "size": replicas, "megabytes": round(rise, 1)}
+    for replicas in REPLICAS:
+        megabytes = peak(lambda: engine(replicas, REFERENCE)())  # noqa: B023
+        yield {"varied": "replicas", "size": replicas, "megabytes": round(megabytes, 1)}
