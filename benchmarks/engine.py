@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Subset
 from torchvision.datasets import MNIST
 from torchvision.transforms import ToTensor
 
-from benchmarks.models import status
+from benchmarks.models import peak
 from benchmarks.timing import Run, compare
 from wbn import WeightedBatchNorm1d, inverse_frequency, sample_weights, weighted_cross_entropy
 from wbn.experiments import Protocol, load_split
@@ -121,12 +121,8 @@ def _measured(
 
 
 def memory() -> Iterator[dict]:
-    """Resident memory of the process with an engine of so many replicas, in MB."""
+    """Largest memory of an engine of so many replicas and its first step, in MB."""
+    engine(1, REFERENCE)()
     for replicas in REPLICAS:
-        step = engine(replicas, REFERENCE)
-        step()
-        yield {
-            "varied": "replicas",
-            "size": replicas,
-            "megabytes": round(status("VmRSS") / 1024, 1),
-        }
+        megabytes = peak(lambda: engine(replicas, REFERENCE)())  # noqa: B023
+        yield {"varied": "replicas", "size": replicas, "megabytes": round(megabytes, 1)}

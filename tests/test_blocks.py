@@ -30,7 +30,7 @@ def laid_out(x, layout):
     return x if layout == "first" else x.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
-@pytest.fixture(params=[8, 40, 2**17], ids="block of {}".format)
+@pytest.fixture(params=[8, 40, 2**18], ids="block of {}".format)
 def block(request, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK", request.param)
 

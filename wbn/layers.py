@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.fx import Proxy
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -87,8 +86,9 @@ class WeightedBatchNorm(_BatchNorm):
         unneeded = evaluating or sample_weight is not None
         shared = current_sample_weight(None if unneeded else (x.shape[0], *x.shape[2:]))
         if evaluating:
-            statistics = self.running_mean, self.running_var
-            return F.batch_norm(x, *statistics, self.weight, self.bias, eps=self.eps)
+            mean, var, weight, bias = self.running_mean, self.running_var, self.weight, self.bias
+            cudnn = torch.backends.cudnn.enabled
+            return torch.batch_norm(x, weight, bias, mean, var, False, 0.0, self.eps, cudnn)
         if sample_weight is not None:
             return self._normalize(x, sample_weight)[0]
         if shared is None and self._calls and in_backward_pass():
