@@ -74,7 +74,6 @@ class ClassAveragedBatchNorm(WeightedBatchNorm):
     class_total: Tensor
     class_mean: Tensor
     class_scatter: Tensor
-    OWN = (*WeightedBatchNorm.OWN, "class_momentum")
     # Each weight that there is and its share; then of each class total, mean and scatter.
     BUFFERS = ("class_weight", "class_share", "class_total", "class_mean", "class_scatter")
 

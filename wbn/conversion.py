@@ -177,7 +177,7 @@ def revert(model: Model) -> Model:
     """
     weighted = {n[0]: layer for layer, n in _names(model, WeightedBatchNorm).items()}
     for _, layer in _change_class(weighted, _PLAIN.get):
-        for own in ClassAveragedBatchNorm.OWN:
+        for own in ("correction", "process_group", "path", "_calls", "class_momentum"):
             vars(layer).pop(own, None)
         for buffer in ClassAveragedBatchNorm.BUFFERS:
             layer._buffers.pop(buffer, None)

@@ -38,7 +38,6 @@ class WeightedBatchNorm(_BatchNorm):
     process_group: ProcessGroup | None = None
     path: str | None = None  # the layer's name in its model, for messages, where `convert` knows it
     _calls: tuple[Call, ...] = ()  # the last two, from the first weights of a context on
-    OWN: tuple[str, ...] = ("correction", "process_group", "path", "_calls")  # what torch's lack
 
     def __init__(
         self,

@@ -33,5 +33,6 @@ def test_times_are_drawn_in_milliseconds():
         "microseconds_per_replica": [400.0, 900.0, 300.0, 450.0],
     })  # fmt: skip
     (axis,) = replica_times(rows).axes
+    assert len({line.get_marker() for line in axis.lines}) == len(axis.lines)
     drawn = {line.get_label(): line.get_ydata().tolist() for line in axis.lines}
     assert drawn == {"engine": pytest.approx([0.9, 0.45]), "floor": pytest.approx([0.4, 0.3])}

@@ -10,7 +10,10 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from wbn.figures.style import INK, MAJORITY, METHOD_COLORS, MINORITY, panels
 
-STYLES = [(METHOD_COLORS["wlf_wbn"], "o"), (MAJORITY, "s"), (MINORITY, "^")]
+STYLES = [
+    (METHOD_COLORS["wlf_wbn"], "o"), (MAJORITY, "s"), (MINORITY, "^"),
+    (METHOD_COLORS["lf_sbn"], "D"),
+]  # fmt: skip
 
 
 def ratio_dots(rows: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
@@ -23,7 +26,7 @@ def ratio_dots(rows: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     rows
         Of `wbn.analysis.benchmarks.table("layers")`, of one kind of use and one number of threads.
     labels
-        Candidates to draw, at most three, and how they are called.
+        Candidates to draw, at most four, and how they are called.
     """
     shapes = list(rows["shape"].unique())
     figure, (axis,) = panels(1.0 + 0.36 * len(shapes))
@@ -60,7 +63,7 @@ def replica_times(rows: pd.DataFrame) -> Figure:
         threads.
     """
     figure, (axis,) = panels(2.6)
-    for (name, own), (color, marker) in zip(rows.groupby("candidate"), STYLES * 2, strict=False):
+    for (name, own), (color, marker) in zip(rows.groupby("candidate"), STYLES, strict=False):
         axis.plot(own["size"], own["microseconds_per_replica"] / 1000, f"{marker}-", color=color,
                   markersize=5, linewidth=1.2, label=name)  # fmt: skip
     axis.set(
