@@ -24,8 +24,10 @@ from wbn.analysis.ledger.experiments import runs
 from wbn.analysis.ledger.statement import Statement, rows
 from wbn.analysis.predictions import Prediction
 from wbn.analysis.predictions_cause import CAUSE, shifts
+from wbn.analysis.predictions_forensics import FORENSICS
 from wbn.analysis.predictions_long_tail import LONG_TAIL
 from wbn.analysis.predictions_mismatch import MISMATCH
+from wbn.analysis.predictions_repair import REPAIR
 from wbn.analysis.text import count, percent
 
 
@@ -117,11 +119,11 @@ def failures(predictions: Sequence[Prediction]) -> int:
 
 @cache
 def scores() -> list[object]:
-    """Of all predictions: held, all; failed of the mismatch; of the cause, all; of ten classes."""
-    failed = [failures(some) for some in (MISMATCH, CAUSE, LONG_TAIL)]
-    everything = len(MISMATCH) + len(CAUSE) + len(LONG_TAIL)
-    first, second, third = (count(number) for number in failed)
-    return [everything - sum(failed), everything, first, second, len(CAUSE), third]
+    """Of all predictions: held, all; failed of the mismatch; of the cause, all; of the others."""
+    groups = (MISMATCH, CAUSE, LONG_TAIL, FORENSICS, REPAIR)
+    failed, everything = [failures(some) for some in groups], sum(map(len, groups))
+    first, second, *others = (count(number) for number in failed)
+    return [everything - sum(failed), everything, first, second, len(CAUSE), *others]
 
 
 @cache
@@ -245,7 +247,17 @@ CAUSES = (
     Statement(
         "Of ten classes (10), {} failed",
         "wbn.analysis.predictions_long_tail, judged",
-        lambda: scores()[5:],
+        lambda: scores()[5:6],
+    ),
+    Statement(
+        "Of where Table 2 could come from (8), {} failed",
+        "wbn.analysis.predictions_forensics, judged",
+        lambda: scores()[6:7],
+    ),
+    Statement(
+        "Of repairs (11), {} failed",
+        "wbn.analysis.predictions_repair, judged",
+        lambda: scores()[7:],
     ),
     Statement(
         "after {} epochs all of it",

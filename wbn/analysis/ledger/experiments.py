@@ -44,7 +44,7 @@ def seeds_and_readings() -> list[object]:
 
 def hours() -> list[str]:
     """Of all stored units together."""
-    stores = (Store(folder) for folder in RESULTS.iterdir() if folder.is_dir())
+    stores = (Store(plan.parent) for plan in RESULTS.glob("*/plan.toml"))
     total = sum(seconds for store in stores for _, seconds in store.units())
     return [f"{total / 3600:.0f}"]
 
