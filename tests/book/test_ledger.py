@@ -28,6 +28,7 @@ COVERED = (
     "08_where_table_2_could_come_from",
     "09_class_balanced",
     "10_beyond_two_classes",
+    "11_what_to_use",
 )
 # Numbers that name something, and counts of what the text itself lists.
 NAMES = (

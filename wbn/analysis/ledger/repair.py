@@ -43,7 +43,7 @@ STORE = "results/repair and repair_ten, wbn.analysis.repair.leads"
 
 REPAIRS = (
     Statement(
-        "{} candidates",
+        "{} candidates keep the idea",
         "wbn.analysis.repair.CANDIDATES",
         lambda: [count(len(CANDIDATES)).capitalize()],
     ),
