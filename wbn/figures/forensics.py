@@ -33,7 +33,7 @@ def scores_and_chances(board: pd.DataFrame, named: Mapping[str, str]) -> Figure:
     for hypothesis, label in named.items():
         at = rows[rows.hypothesis == hypothesis].iloc[0]
         axes.annotate(
-            label, (at.score, at.chance), xytext=(6, -3), textcoords="offset points", fontsize=8
+            label, (at.score, at.chance), xytext=(7, -10), textcoords="offset points", fontsize=8
         )
     axes.set(
         xlabel="score of nine minority accuracies (points, less is better)",

@@ -35,8 +35,9 @@ def leads_by_problem(leads: pd.DataFrame, names: dict[str, str]) -> Figure:
                 mfc=INK if number == 0 else "none",
             )  # fmt: skip
         axis.set_title(loss, fontsize=9)
-        axis.set_xlabel("points ahead of standard BN")
-        axis.legend(loc="lower left", bbox_to_anchor=(0, 1.12), fontsize=8)
+    if leads.arm.nunique() > 1:
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    figure.supxlabel("points ahead of standard BN", fontsize=10)
     axes[0].set_yticks(range(len(names)), names.values())
     axes[0].invert_yaxis()
     return figure
