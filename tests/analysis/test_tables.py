@@ -26,7 +26,7 @@ def read(table):
     return root, [" ".join(cell.itertext()) for cell in header], rows
 
 
-@pytest.mark.parametrize("names", GROUPS, ids=str)
+@pytest.mark.parametrize("names", GROUPS, ids=" ".join)
 def test_the_vocabulary_has_a_word_for_every_name_and_no_word_twice(names):
     called = [words(name) for name in names]
     assert len(set(called)) == len(called)
