@@ -166,7 +166,7 @@ def heat_map(table: pd.DataFrame, rows: str, columns: str, groups: str, limit: f
         Change at which the color is full, a fraction.
     """
     names, labels = table[groups].unique(), table[rows].unique()
-    upright = table[columns].str.len().max() > LONGEST_FLAT
+    upright = table[columns].astype(str).str.len().max() > LONGEST_FLAT
     height = 0.8 + 0.6 * upright + 0.27 * len(labels)
     figure, axes = panels(height, columns=len(names), sharey=True)
     for axis, name in zip(axes, names, strict=True):
