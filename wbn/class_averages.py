@@ -202,11 +202,11 @@ class ClassAveragedBatchNorm1d(ClassAveragedBatchNorm, nn.BatchNorm1d):
     r"""Batch normalization of (N, C) or (N, C, L) with balanced averages of classes.
 
     .. math::
-        y_i = \gamma \Bigl( \frac{x_i - m}{\sqrt{v + \varepsilon}}\, r + d \Bigr) + b, \quad
-        r = \frac{\sqrt{v + \varepsilon}}{\sqrt{V + \varepsilon}}, \quad
-        d = \frac{m - M}{\sqrt{V + \varepsilon}}, \quad
-        M = \sum_k \pi_k \mu_k, \quad
-        V = \sum_k \pi_k \bigl( \sigma_k^2 + (\mu_k - M)^2 \bigr)
+        y_i &= \gamma \Bigl( \frac{x_i - m}{\sqrt{v + \varepsilon}}\, r + d \Bigr) + b \\
+        r &= \sqrt{v + \varepsilon} / \sqrt{V + \varepsilon} \\
+        d &= (m - M) / \sqrt{V + \varepsilon} \\
+        M &= \sum_k \pi_k \mu_k \\
+        V &= \sum_k \pi_k \bigl( \sigma_k^2 + (\mu_k - M)^2 \bigr)
 
     with the plain moments m and v of the mini-batch, which carry the gradient, and constants r and
     d, which make y the input normalized with M and V: batch renormalization (Ioffe 2017) towards

@@ -49,14 +49,14 @@ def without_icons(css, used):
 
 
 def smaller(svg):
-    """A figure of matplotlib with each style once, coordinates to 0.01.
+    """A figure of matplotlib: styles once, short names, places to 0.01.
 
     >>> dot = '<use id="a" x="1.23456" y="-0.0001" style="fill: red"/>'
     >>> smaller("<svg><style></style>" + dot + dot + "</svg>")[:47]
     '<svg><style>.s0{fill: red}</style><use x="1.23"'
     """
     svg = re.sub(
-        r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>",
+        r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>|<!--.*?-->",
         "",
         svg,
         flags=re.S,
@@ -67,6 +67,16 @@ def smaller(svg):
     )
     svg = re.sub(
         r' (?:d|x|y)="[^"]*"', lambda m: NUMBER.sub(rounded, m[0]), svg
+    )
+    svg = re.sub(
+        r' d="[^"]*"', lambda m: re.sub(r" ?([A-Zz]) ?", r"\1", m[0]), svg
+    )
+    ids = dict.fromkeys(re.findall(r' id="([^"]*)"', svg))
+    short = {name: f"i{n}" for n, name in enumerate(ids)}
+    svg = re.sub(
+        r'( id="|#)([\w-]+)(?=["\)])',
+        lambda m: m[1] + short.get(m[2], m[2]),
+        svg.replace("xlink:href=", "href="),
     )
     styles = {}
     svg = re.sub(
