@@ -85,8 +85,25 @@ def smaller(svg):
         svg,
     )
     rules = "".join(f".s{n}{{{style}}}" for style, n in styles.items())
-    svg = svg.replace("</style>", f"{rules}</style>", 1)
+    svg = ungrouped(svg.replace("</style>", f"{rules}</style>", 1))
     return re.sub(r"\s*\n\s*", " ", svg).replace("> <", "><").strip()
+
+
+def ungrouped(svg):
+    """Without groups that say nothing.
+
+    >>> ungrouped('<g><g class="s0"><g><use/></g></g></g>')
+    '<g class="s0"><use/></g>'
+    """
+    kept = []
+
+    def tag(match):
+        if match[0] == "</g>":
+            return match[0] if kept.pop() else ""
+        kept.append(match[0] != "<g>")
+        return match[0] if kept[-1] else ""
+
+    return re.sub(r"<g[^>]*>|</g>", tag, svg)
 
 
 def rounded(number):

@@ -91,6 +91,6 @@ def test_with_its_table_open_it_passes_axe(browser, figure, axe):
 
 def test_without_scripts_the_first_state_is_complete(browser, served):
     with without_scripts(browser):
-        browser.get(f"{served}/{PAGE}.html?as=new")  # a page seen before keeps what was chosen
+        browser.get(f"{served}/{PAGE}.html")
         assert not browser.find_element(By.CSS_SELECTOR, f"{FIGURE} input").is_displayed()
         assert readout(browser, FIGURE) == expected("Weighted + WBN", 0.0)

@@ -51,7 +51,8 @@ def test_the_script_gets_what_is_printed_of_every_setting(found, settings):
     keys = ["inference", "reading", "epoch", "metric"]
     for key, rows in accuracies.groupby(keys):
         rows = rows.set_index(["experiment", "method"])
-        for cell, tenths in zip(order, settings["cells"]["|".join(map(str, key))], strict=True):
+        name = "|".join(map(str, key)).replace("accuracy_", "")
+        for cell, tenths in zip(order, settings["cells"][name], strict=True):
             mean, low, high = (f"{t / 10:.1f}" for t in tenths)
             written = with_interval(*rows.loc[cell, ["mean", "low", "high"]])
             assert f"{mean} [{low}, {high}]" == written

@@ -12,7 +12,7 @@ function explore(figure, { cells, verdicts, paper, lowest, readings, menus, notR
     const reading = readings.findIndex((choices) =>
       choices.every((choice, n) => choice === chosen[names[n]]));
     const setting = `${inference}|${reading + 1}|${epoch.value}`;
-    const found = cells[`${setting}|${metric}`];
+    const found = cells[`${setting}|${metric.replace("accuracy_", "")}`];
     const low = lowest[metric];
     const place = (x) => `${(12 + 85 * Math.max(0, x - low) / (100 - low)).toFixed(2)}%`;
     figure.classList.toggle("not-run", !found);
