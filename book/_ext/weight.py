@@ -69,7 +69,7 @@ def smaller(svg):
         r' (?:d|x|y)="[^"]*"', lambda m: NUMBER.sub(rounded, m[0]), svg
     )
     svg = re.sub(
-        r' d="[^"]*"', lambda m: re.sub(r" ?([A-Zz]) ?", r"\1", m[0]), svg
+        r' d="[^"]*"', lambda m: re.sub(r"\s*([A-Zz])\s*", r"\1", m[0]), svg
     )
     ids = dict.fromkeys(re.findall(r' id="([^"]*)"', svg))
     short = {name: f"i{n}" for n, name in enumerate(ids)}
@@ -90,14 +90,16 @@ def smaller(svg):
 
 
 def ungrouped(svg):
-    """Without groups that say nothing.
+    """Without groups that say nothing or have nothing.
 
-    >>> ungrouped('<g><g class="s0"><g><use/></g></g></g>')
+    >>> ungrouped('<g><g class="s0"><g><use/><g id="a"/></g></g></g>')
     '<g class="s0"><use/></g>'
     """
     kept = []
 
     def tag(match):
+        if match[0].endswith("/>"):
+            return ""
         if match[0] == "</g>":
             return match[0] if kept.pop() else ""
         kept.append(match[0] != "<g>")
