@@ -19,8 +19,8 @@ def weighted_moments(
     r"""Weighted mean and variance of each channel (Eqs. 11 and 12).
 
     .. math::
-        m = \frac{1}{Z} \sum_i w_i x_i, \qquad v = \frac{1}{D} \sum_i w_i (x_i - m)^2,
-        \qquad Z = \sum_i w_i
+        m &= \frac{1}{Z} \sum_i w_i x_i, \qquad Z = \sum_i w_i \\
+        v &= \frac{1}{D} \sum_i w_i (x_i - m)^2
 
     with :math:`D = Z` for the correction "none" (what torch normalizes with), :math:`Z - 1`
     for "frequency" (the paper's: weights count copies) and :math:`Z - \sum_i w_i^2 / Z` for

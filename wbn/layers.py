@@ -161,9 +161,9 @@ class WeightedBatchNorm1d(WeightedBatchNorm, nn.BatchNorm1d):
     r"""Batch normalization of (N, C) or (N, C, L) with weighted moments (Eqs. 7, 8, 11, 12).
 
     .. math::
-        y_i = \gamma \frac{x_i - m}{\sqrt{v + \varepsilon}} + b, \quad
-        m = \frac{1}{Z} \sum_i w_i x_i, \quad v = \frac{1}{D} \sum_i w_i (x_i - m)^2, \quad
-        Z = \sum_i w_i
+        y_i &= \gamma \frac{x_i - m}{\sqrt{v + \varepsilon}} + b, \qquad Z = \sum_i w_i \\
+        m &= \frac{1}{Z} \sum_i w_i x_i \\
+        v &= \frac{1}{D} \sum_i w_i (x_i - m)^2
 
     In training, ``layer(x, sample_weight)`` normalizes with the moments of the mini-batch
     under these weights, or, called as ``layer(x)``, under those of the surrounding
