@@ -114,4 +114,16 @@ REPAIR = (
         balance,
         lambda table: bool((table.low > 0).sum() >= 2),
     ),
+    Prediction(
+        "11.7 second finalists",
+        "The second finalists of both losses, behind standard BN in validation, do not earn a "
+        "place.",
+        "wbn/analysis/predictions_repair.py, 2026-11-17, when the first finalists' results were "
+        "known, before the runs of the second",
+        "as in 11.1 and 11.2, for the finalists other than class averages",
+        leads,
+        lambda table: all(
+            _none_earned(loss, table[table.arm != BALANCED]) for loss in (WEIGHTED_LOSS, ADJUSTED)
+        ),
+    ),
 )
