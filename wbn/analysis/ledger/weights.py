@@ -119,6 +119,12 @@ def in_short() -> list[object]:
     return [LONG_TAILED[largest], *first, *again, *pooled, percent(high), percent(-low)]
 
 
+def on_other_seeds() -> list[object]:
+    """Points behind at the largest ratio on the seeds of results/cause_ten, and how many."""
+    *_, again, seeds, _, pooled, _, _ = in_short()
+    return [again, pooled, seeds]
+
+
 def pooled_without_output() -> list[str]:
     """Points ahead and behind without output BN, with pooled statistics."""
     low, high = extremes(WITHOUT_POOLED)
@@ -233,6 +239,12 @@ TEN_CLASSES = (
         "pooled statistics",
         f"{BEHIND}; from which ratio on the intervals of both kinds of weights lie below zero",
         lambda: [behind_from(), most_behind(), most_behind("output BN, pooled")],
+    ),
+    Statement(
+        "{} and {} on the {} other seeds",
+        "results/cause_ten at the largest ratio: points behind with averages over mini-batches and "
+        "with pooled statistics",
+        on_other_seeds,
     ),
     Statement(
         "by up to {} points with averages over mini-batches at inference and up to {} with pooled "
