@@ -131,7 +131,7 @@ REPAIR = (
         "that are not balanced.",
         "wbn/analysis/predictions_repair.py, 2026-11-17, when ten seeds were known, before the "
         "thirty others",
-        "with neither loss do the intervals of the difference lie above zero in two of (i) to (iii)",
+        "with neither loss do the intervals lie above zero in two of (i) to (iii)",
         lambda: pd.concat(balance(loss).assign(loss=loss) for loss in (WEIGHTED_LOSS, ADJUSTED)),
         lambda table: bool(((table.low > 0).groupby(table.loss).sum() < 2).all()),
     ),
