@@ -228,8 +228,8 @@ THREE_EXPERIMENTS = (
             lambda: behind_by_normalizer("iii"),
         )
         for words in (
-            "{} points of overall accuracy behind the weighted loss with standard BN in the "
-            "reference reading, and {} behind with the data set's loss normalizer",
+            "{} points of overall accuracy behind Weighted + BN in the reference reading, and {} "
+            "behind with the data set's loss normalizer",
             "{} points in (iii) in the reference reading, {} with the data set's",
             "{} points of overall accuracy behind the weighted loss with standard BN where each "
             "mini-batch's own weight normalizes its loss, and {} points with the data set's",
