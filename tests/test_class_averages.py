@@ -208,6 +208,40 @@ def test_a_batch_that_is_not_finite_leaves_the_averages_alone():
     assert all(torch.equal(before[name], value) for name, value in layer.state_dict().items())
 
 
+def test_a_batch_of_one_is_refused_and_changes_nothing():
+    layer = layer_of()
+    layer(*batch()[:2])
+    before = copy.deepcopy(layer.state_dict())
+    x, w, _ = batch(n=1)
+    with pytest.raises(ValueError, match="at least two values per channel"):
+        layer(x, w)
+    assert all(torch.equal(before[name], value) for name, value in layer.state_dict().items())
+
+
+def test_an_empty_batch_passes_and_changes_nothing():
+    layer = layer_of()
+    before = copy.deepcopy(layer.state_dict())
+    x, w, _ = batch(n=0)
+    assert layer(x, w).shape == (0, 3)
+    assert all(torch.equal(before[name], value) for name, value in layer.state_dict().items())
+
+
+@pytest.mark.parametrize("mode", ["batch_average", "weight_average", "pooled"])
+def test_population_statistics_leave_the_averages_of_training(mode):
+    """They are those of other layers, behind class averages as they are at inference."""
+    net = nn.Sequential(layer_of(), nn.BatchNorm1d(3, dtype=torch.float64))
+    batches = [batch(seed=seed)[:2] for seed in range(3)]
+    for x, w in batches:
+        with wbn.sample_weights(w):
+            net(x)
+    before = copy.deepcopy(net[0].state_dict())
+    wbn.population_statistics(net, batches, mode, unpack=lambda pair: pair)
+    after = net[0].state_dict()
+    assert all(torch.equal(before[name], value) for name, value in after.items())
+    seen = torch.cat([net[0].eval()(x) for x, _ in batches])
+    torch.testing.assert_close(net[1].running_mean, seen.mean(0))
+
+
 def test_checkpointing_is_refused():
     layer, (x, w, _) = layer_of(), batch()
     with wbn.sample_weights(w):

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wbn.checks import broadcast_weight, check_alone, values_checkable
+from wbn.checks import broadcast_weight, check_alone, check_count, values_checkable
 from wbn.core import Sums, merge
 from wbn.distributed import sharing
 from wbn.layers import WeightedBatchNorm
@@ -109,6 +109,9 @@ class ClassAveragedBatchNorm(WeightedBatchNorm):
                 "keep class-averaged layers out of activation checkpointing"
             )
         check_alone(sharing(self.process_group), "class averages")
+        if x.numel() == 0:
+            return super()._normalize(x, sample_weight)
+        check_count(x)
         member = self._members(x, sample_weight)
         mean, var, latest = _by_class(x.detach().to(self.class_mean.dtype), member)
         known = self._known()
@@ -119,9 +122,10 @@ class ClassAveragedBatchNorm(WeightedBatchNorm):
         )
         scale = ((var + self.eps) / (spread + self.eps)).sqrt()
         shift = (mean - target) * (spread + self.eps).rsqrt()
+        y = self._affine(x, scale, shift)
         if self.training:
             self._take(known, latest, torch.where(seen, self.class_momentum, 1.0))
-        return self._affine(x, scale, shift), mean, var
+        return y, mean, var
 
     def _known(self) -> Sums:
         return Sums(self.class_total, self.class_mean, self.class_scatter, self.class_total)

@@ -64,9 +64,9 @@ def convert(
 
     The layers change their class in place and stay the same objects otherwise: parameters
     (an optimizer keeps working), buffers, device, dtype, training flag, hooks,
-    parametrizations and sharing are as before, and so are the keys of ``state_dict``. Layers
-    that are weighted already are left alone, with their correction. To keep the original,
-    convert a ``copy.deepcopy``.
+    parametrizations and sharing are as before, and so are the keys of ``state_dict``, but for
+    those that class averages add. Layers that are weighted already are left alone, with their
+    correction. To keep the original, convert a ``copy.deepcopy``.
 
     Classes derived from torch's are converted if they have torch's ``forward``, if they are
     timm's ``BatchNormAct2d``, or if `register` was told what they do.

@@ -14,6 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from wbn.accumulation import Average, Pool
 from wbn.checks import Correction
+from wbn.class_averages import ClassAveragedBatchNorm
 from wbn.context import current_sample_weight, sample_weights
 from wbn.distributed import Group, sharing
 from wbn.layers import WeightedBatchNorm
@@ -54,8 +55,9 @@ def population_statistics(
     ----------
     model
         Any module with weighted layers; plain ``nn.BatchNorm*`` are treated as having all
-        weights 1. Layers without running statistics, and those that no batch reaches, are
-        left as they are. Modules other than batch norm run as in eval mode: dropout is off.
+        weights 1. Layers without running statistics, those that no batch reaches, and
+        `ClassAveragedBatchNorm1d` and its kin, whose statistics are those of training, are left
+        as they are. Modules other than the rest run as in eval mode: dropout is off.
         Afterwards all training flags are what they were, and so is everything else but the
         running statistics and ``num_batches_tracked``, which becomes the number of batches.
     batches
@@ -107,7 +109,11 @@ def population_statistics(
     if mode == "pooled" and iter(batches) is batches:
         raise ValueError("pooled statistics need several passes over the batches: make it a list")
     layers = [
-        m for m in model.modules() if isinstance(m, _BatchNorm) and m.running_mean is not None
+        m
+        for m in model.modules()
+        if isinstance(m, _BatchNorm)
+        and m.running_mean is not None
+        and not isinstance(m, ClassAveragedBatchNorm)
     ]
     run = partial(_run, model, unpack or _unpack)
     with _restoring(model, layers):

@@ -9,7 +9,7 @@ from wbn.figures.repair import leads_by_problem
 
 def test_each_finalist_has_its_lead_and_interval_in_its_loss_and_row():
     leads = pd.DataFrame({
-        "loss": ["a", "a", "a", "a", "b", "b"], "arm": ["x", "x", "y", "y", "x", "x"],
+        "loss": ["a", "a", "a", "a", "b", "b"], "arm": ["x", "x", "y", "y", "z", "z"],
         "experiment": ["i", "lt50"] * 3, "mean": [0.01, -0.02, 0.0, 0.03, 0.04, 0.05],
     })  # fmt: skip
     leads = leads.assign(low=leads["mean"] - 0.01, high=leads["mean"] + 0.02)
@@ -26,3 +26,7 @@ def test_each_finalist_has_its_lead_and_interval_in_its_loss_and_row():
     assert (upper < lower).all()
     assert [label.get_text() for label in first.get_yticklabels()] == ["(i)", "ratio 50"]
     assert len(second.containers) == 1
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["x", "y", "z"]
+    drawn = [c.lines[0].get_marker() for axis in figure.axes for c in axis.containers]
+    assert len(set(drawn)) == 3

@@ -9,7 +9,7 @@ import pandas as pd
 
 from wbn.analysis.ledger.statement import Statement
 from wbn.analysis.predictions import scoreboard
-from wbn.analysis.predictions_repair import REPAIR, against, balance
+from wbn.analysis.predictions_repair import BALANCED, REPAIR, against, balance
 from wbn.analysis.repair import ADJUSTED, CANDIDATES, WEIGHTED_LOSS, leads
 from wbn.analysis.text import count, percent
 from wbn.experiments.data import EXPERIMENTS, LONG_TAILED
@@ -18,7 +18,9 @@ from wbn.experiments.data import EXPERIMENTS, LONG_TAILED
 @cache
 def lead() -> pd.DataFrame:
     """Mean leads of class averages over standard BN: losses as rows, problems as columns."""
-    return leads().pivot(index="loss", columns="experiment", values="mean")
+    found = leads()
+    of_averages = found[found.arm == BALANCED]
+    return of_averages.pivot(index="loss", columns="experiment", values="mean")
 
 
 def on_two_classes(loss: str) -> list[str]:
