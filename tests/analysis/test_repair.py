@@ -142,11 +142,12 @@ def test_criteria_of_the_predictions_can_fail():
     assert not PREDICTIONS["11.1"].judge(both)
     assert PREDICTIONS["11.2"].judge(both)
     assert PREDICTIONS["11.7"].judge(both)
-    assert not PREDICTIONS["11.7"].judge(pd.concat([both, good.assign(loss=LOSSES[1], arm="other")]))
+    second = good.assign(loss=LOSSES[1], arm="other")
+    assert not PREDICTIONS["11.7"].judge(pd.concat([both, second]))
     level = leads([0.01, 0, 0, 0, 0, 0], 0.005).head(3)
     halves = [level.assign(loss=loss) for loss in LOSSES]
     assert PREDICTIONS["11.8"].judge(pd.concat(halves))
-    assert not PREDICTIONS["11.8"].judge(pd.concat([halves[0], good.head(3).assign(loss=LOSSES[1])]))
+    assert not PREDICTIONS["11.8"].judge(pd.concat([halves[0], second.head(3)]))
     for number, holds, fails in (
         ("11.3", leads([-0.01, -0.01, 0.0, 0, 0, 0], 0.005), leads([-0.01, 0, 0, 0, 0, 0], 0.005)),
         ("11.4", leads([0, 0, -0.01, 0, 0, 0], 0.005), leads([-0.01, 0, -0.001, 0, 0, 0], 0.005)),

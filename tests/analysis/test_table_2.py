@@ -14,9 +14,7 @@ from wbn.analysis.table_2 import (
     beside_paper,
     cell_by_cell,
     fitting,
-    gains,
 )
-from wbn.analysis.text import MINUS
 from wbn.experiments.data import EXPERIMENTS
 from wbn.experiments.protocol import METHODS
 
@@ -115,16 +113,3 @@ def test_fitting_counts_class_accuracies_for_each_epoch_and_inference():
     assert counts.loc["batch_average", 1].tolist() == [0, 0, 0]
     assert counts.loc["batch_average", 20].tolist() == [3, 3, 1]
     assert counts.loc["evaluation_set", 1].tolist() == [3, 3, 2]
-
-
-def test_gains_are_paired_and_in_points():
-    table = runs(10).query("epoch == 20")
-    better = table.query("method == 'wlf_sbn'").assign(method="better")
-    better["accuracy_minority"] += 0.1
-    better["accuracy_majority"] -= 0.02 * (better.experiment == "iii")
-    found = gains(pd.concat([table, better]), "better", "wlf_sbn")
-    assert found.index.tolist() == list(EXPERIMENTS)
-    assert list(found) == list(METRICS)
-    assert found.accuracy_minority.str.startswith("+10.0 [").all()
-    assert found.loc["iii", "accuracy_majority"].startswith(f"{MINUS}2.0 [")
-    assert found.accuracy_overall.str.startswith("0.0 [").all()

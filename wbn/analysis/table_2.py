@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from wbn.analysis.intervals import LEVEL, intervals, paired_difference, prediction_interval
-from wbn.analysis.text import percent, written, written_table
+from wbn.analysis.intervals import LEVEL, intervals, prediction_interval
+from wbn.analysis.text import percent, written
 from wbn.experiments.data import load_split
 
 METRICS = ("accuracy_minority", "accuracy_majority", "accuracy_overall")
@@ -155,18 +155,6 @@ def fitting(table: pd.DataFrame) -> pd.DataFrame:
         classes = cells[cells.metric != "accuracy_overall"]
         counts[setting] = classes.groupby("method").inside.sum()
     return pd.DataFrame(counts).T.rename_axis(["inference", "epoch"])
-
-
-def gains(table: pd.DataFrame, method: str, baseline: str) -> pd.DataFrame:
-    """`paired_difference` of two methods in points, in print, for the accuracies of Table 2.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each experiment, a column for each of `METRICS`.
-    """
-    rows = pd.concat(paired_difference(table, method, baseline, metric) for metric in METRICS)
-    return written_table(rows, "experiment", "metric", sign=True)
 
 
 def audit() -> pd.DataFrame:
