@@ -226,7 +226,7 @@ class ClassAveragedBatchNorm1d(ClassAveragedBatchNorm, nn.BatchNorm1d):
     Parameters
     ----------
     num_features
-        C.
+        Number of channels C.
     classes
         Weights and sizes of the classes, `ClassAverages`.
     \*args, \*\*options
@@ -235,7 +235,7 @@ class ClassAveragedBatchNorm1d(ClassAveragedBatchNorm, nn.BatchNorm1d):
 
     References
     ----------
-    S. Ioffe, Batch Renormalization, NeurIPS 2017, arXiv:1702.03275.
+    Ioffe, Batch Renormalization, NeurIPS 2017, arXiv:1702.03275.
 
     Examples
     --------

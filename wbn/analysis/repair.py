@@ -11,7 +11,7 @@ from functools import cache
 import pandas as pd
 
 from wbn.analysis.intervals import paired_difference
-from wbn.experiments.data import EXPERIMENTS
+from wbn.experiments.data import EXPERIMENTS, LONG_TAILED
 from wbn.experiments.plan import RESULTS, read_plan, stored
 from wbn.experiments.protocol import Protocol
 
@@ -44,6 +44,7 @@ CONTROLS = {CONTROL: HIDDEN | {"hidden_norm": "standard"}}
 WEIGHTED_LOSS, ADJUSTED = "weighted loss", "logit adjustment"
 SAMPLER, PLAIN = "oversampling", "plain loss"
 LOSSES = (WEIGHTED_LOSS, ADJUSTED)
+PROBLEMS = [*EXPERIMENTS, *LONG_TAILED]
 FIELDS = ("hidden_norm", "output_norm", "statistics", "output_shift_rate")
 
 
@@ -67,14 +68,17 @@ def arm_of(protocol: Protocol) -> str:
 
 @cache
 def labeled(store: str) -> pd.DataFrame:
-    """Rows of a store with the columns `loss`, `arm` and `loss_normalizer`."""
+    """Rows of a store, problems in order, with the columns `loss`, `arm` and `loss_normalizer`."""
     protocols, _ = read_plan(RESULTS / store / "plan.toml")
     labels = pd.DataFrame(
         {"loss": loss_of(p), "arm": arm_of(p), "loss_normalizer": p.resolved().loss_normalizer}
         for p in protocols
     )
     labels.index = [p.hash for p in protocols]
-    return stored(store).join(labels[~labels.index.duplicated()], on="protocol")
+    rows = stored(store).join(labels[~labels.index.duplicated()], on="protocol")
+    return rows.sort_values(
+        "experiment", key=lambda names: names.map(PROBLEMS.index), kind="stable"
+    )
 
 
 def primary(
