@@ -88,6 +88,15 @@ def test_places_of_batches_stand_at_their_number_of_minority_samples():
     assert [line.get_ydata()[0] for line in axis.lines] == [0.3, 0.5]
 
 
+def test_batches_have_the_same_colors_in_both_figures_of_their_means():
+    ones = torch.tensor([0, 1, 2, 3])
+    (axis,) = places_of_batches(torch.rand(4), ones, {"average": 0.3, "pooled": 0.5}).axes
+    drawn = [to_hex(color) for c in axis.collections for color in c.get_facecolors()]
+    legend = spread_of_means(torch.rand(4), torch.rand(4), ones).legends[0]
+    none, one, more = (to_hex(patch.get_facecolor()) for patch in legend.get_patches())
+    assert drawn == [none, one, more, more]
+
+
 @pytest.mark.parametrize("counts", [{"(i)": [45, 5923], "(iii)": [39, 6265]}, {"small": [3, 50]}])
 def test_share_of_images_draws_a_square_for_each_image_within_the_figure(counts):
     (axis,) = share_of_images(counts).axes

@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from wbn.figures.benchmarks import ratio_dots, replica_times
+from wbn.figures.benchmarks import LAYERS, LOOPS, ratio_dots, replica_times
+from wbn.figures.style import MAJORITY, MINORITY
 
 
 def test_a_dot_for_each_ratio_and_a_line_for_its_quartiles():
@@ -36,3 +37,8 @@ def test_times_are_drawn_in_milliseconds():
     assert len({line.get_marker() for line in axis.lines}) == len(axis.lines)
     drawn = {line.get_label(): line.get_ydata().tolist() for line in axis.lines}
     assert drawn == {"engine": pytest.approx([0.9, 0.45]), "floor": pytest.approx([0.4, 0.3])}
+
+
+def test_no_color_of_a_class_is_used():
+    colors = {color for color, _ in (*LAYERS, *LOOPS)}
+    assert not colors & {MAJORITY, MINORITY}

@@ -54,6 +54,10 @@ def test_nothing_is_cut_or_covered():
     figure.canvas.draw()
     texts = [t for t in figure.axes[0].texts if t.get_text()]
     boxes, page = [t.get_window_extent() for t in texts], figure.bbox.padded(2)
+    circles = [t.get_bbox_patch().get_window_extent() for t in texts if t.get_bbox_patch()]
+    assert all(page.padded(-2).contains(*circle.min) for circle in circles)
+    assert all(page.padded(-2).contains(*circle.max) for circle in circles)
+    assert all(line.get_window_extent().x1 < figure.bbox.x1 for line in figure.axes[0].lines)
     corners = [(box.x0, box.y0, box.x1, box.y1) for box in boxes]
     assert all(page.contains(*box[:2]) and page.contains(*box[2:]) for box in corners)
     for n, first in enumerate(boxes):

@@ -58,6 +58,11 @@ def test_colors_for_the_dark_are_readable_there(color):
     assert contrast(rgb(color), rgb(DARK)) >= 4.5
 
 
+def test_the_minority_that_moves_has_the_color_of_the_drawn_one_in_the_dark():
+    rule = re.search(r'\[data-theme="dark"\] .*\.moving \{ --minority: (.*?); \}', CSS.read_text())
+    assert rule[1] == style.in_the_dark(style.MINORITY)
+
+
 def test_the_style_sheet_turns_lightness_around_in_the_dark():
     rule = re.search(
         r'\[data-theme="dark"\] \.bd-content div\.cell_output img \{(.*?)\}', CSS.read_text(), re.S

@@ -130,6 +130,11 @@ def variance_ratios(ratios: Mapping[int, np.ndarray]) -> Figure:
     return figure
 
 
+def _held(ones: Tensor) -> pd.Categorical:
+    """Which of `HELD` each batch is, by its number of minority samples."""
+    return pd.cut(ones.numpy(), [-1, 0, 1, np.inf], labels=HELD)
+
+
 def spread_of_means(bn: Tensor, wbn: Tensor, ones: Tensor) -> Figure:
     """Histograms of BN's and WBN's mean of many mini-batches, on the same axes.
 
@@ -140,7 +145,7 @@ def spread_of_means(bn: Tensor, wbn: Tensor, ones: Tensor) -> Figure:
     ones
         Number of minority samples in each batch, shape (B,).
     """
-    samples = pd.cut(ones.numpy(), [-1, 0, 1, np.inf], labels=HELD)
+    samples = _held(ones)
     rows = pd.concat(
         pd.DataFrame({"title": title, "mean": means.numpy(), "samples": samples})
         for title, means in (("BN's mean", bn), ("WBN's mean", wbn))
@@ -170,7 +175,7 @@ def places_of_batches(place: Tensor, ones: Tensor, lines: Mapping[str, float]) -
     rows = pd.DataFrame({"ones": ones.numpy(), "place": place.numpy()})
     with steady_jitter():
         sns.stripplot(
-            rows, x="ones", y="place", hue=rows["ones"] > 0, palette=[INK, ACCENTS[0]],
+            rows, x="ones", y="place", hue=_held(ones), palette=[INK, *ACCENTS],
             native_scale=True, jitter=0.3, size=5, alpha=0.8, legend=False, ax=axis,
         )  # fmt: skip
     for (name, height), style in zip(lines.items(), ("--", "-"), strict=True):

@@ -8,12 +8,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from wbn.figures.style import INK, MAJORITY, METHOD_COLORS, MINORITY, panels
+from wbn.figures.style import ACCENTS, INK, METHOD_COLORS, panels
 
-STYLES = [
-    (METHOD_COLORS["wlf_wbn"], "o"), (MAJORITY, "s"), (MINORITY, "^"),
-    (METHOD_COLORS["lf_sbn"], "D"),
-]  # fmt: skip
+# No color of a class, and of a method only where it is the one that is timed.
+LAYERS = [(METHOD_COLORS["wlf_wbn"], "o"), (INK, "s"), (ACCENTS[0], "^"), (ACCENTS[1], "D")]
+LOOPS = [(ACCENTS[0], "o"), (INK, "s"), (ACCENTS[1], "^"), (ACCENTS[1], "D")]
 
 
 def ratio_dots(rows: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
@@ -32,7 +31,7 @@ def ratio_dots(rows: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     figure, (axis,) = panels(1.0 + 0.36 * len(shapes))
     axis.axvline(1, color=INK, linewidth=1, linestyle=":")
     for number, ((candidate, label), (color, marker)) in enumerate(
-        zip(labels.items(), STYLES, strict=False)
+        zip(labels.items(), LAYERS, strict=False)
     ):
         own = rows[rows["candidate"] == candidate].set_index("shape")
         places = [
@@ -63,7 +62,7 @@ def replica_times(rows: pd.DataFrame) -> Figure:
         threads.
     """
     figure, (axis,) = panels(2.6)
-    for (name, own), (color, marker) in zip(rows.groupby("candidate"), STYLES, strict=False):
+    for (name, own), (color, marker) in zip(rows.groupby("candidate"), LOOPS, strict=False):
         axis.plot(own["size"], own["microseconds_per_replica"] / 1000, f"{marker}-", color=color,
                   markersize=5, linewidth=1.2, label=name)  # fmt: skip
     axis.set(

@@ -32,9 +32,10 @@ def scores_and_chances(board: pd.DataFrame, named: Mapping[str, str]) -> Figure:
     )  # fmt: skip
     for hypothesis, label in named.items():
         at = rows[rows.hypothesis == hypothesis].iloc[0]
-        axes.annotate(
-            label, (at.score, at.chance), xytext=(7, -10), textcoords="offset points", fontsize=8
-        )
+        aside = {"xytext": (7, -10)}
+        if at.score == rows.score.min():  # nothing stands to its left
+            aside = {"xytext": (-7, 0), "ha": "right", "va": "center"}
+        axes.annotate(label, (at.score, at.chance), textcoords="offset points", fontsize=8, **aside)
     axes.set(
         xlabel="score of nine minority accuracies (points, less is better)",
         ylabel="chance of the ranking (%)", xlim=(0, None), ylim=(-6, 106),

@@ -54,7 +54,7 @@ def places_of_weights(notes: Mapping[str, str] | None = None) -> Figure:
         )
     lines = sum(note.count("\n") + 1 for note in (notes or {}).values())
     figure, (axis,) = panels(2.5 + 0.22 * lines)
-    axis.set(xlim=(0, 100), ylim=(-8.2 - 1.3 * lines, 6.6))
+    axis.set(xlim=(-0.5, 100.5), ylim=(-8.7 - 1.3 * lines, 6.6))
     axis.axis("off")
     middles = _chain(axis)
     _weights(axis, middles)

@@ -24,6 +24,10 @@ def computed(x, minority, weight):
     return x.mean().item(), wbn, effective_sample_size(w).item()
 
 
+def printed(value):
+    return f"{value:.2f}".replace("-", "\u2212")
+
+
 def test_the_same_input_gives_the_same_bytes(batch):
     first, second = (minority_weight_slider(*batch, weight=20).data for _ in range(2))
     assert first == second
@@ -40,11 +44,24 @@ def test_last_bits_of_the_input_do_not_show(batch):
 def test_the_first_readout_is_what_the_package_computes(batch, weight):
     page = minority_weight_slider(*batch, weight).data
     readout = re.sub(r"<[^>]+>", "", re.search(r"<output.*?</output>", page, re.S).group())
-    bn, wbn, size = computed(*batch, weight)
+    bn, wbn, size = map(printed, computed(*batch, weight))
     assert readout == (
-        f"With a weight of {weight}, BN's mean is {bn:.2f} and WBN's mean is {wbn:.2f}; "
-        f"the effective sample size is {size:.2f} of 100."
+        f"With a weight of {weight}, BN's mean is {bn} and WBN's mean is {wbn}; "
+        f"the effective sample size is {size} of 100."
     )
+
+
+def test_negative_numbers_have_minus_signs(batch):
+    x, minority = batch
+    page = minority_weight_slider(x - 4, minority, weight=20).data
+    shown = re.sub(r"<(style|script)>.*?</\1>|<[^>]+>", " ", page, flags=re.S)
+    assert re.search(r"\u2212\d", shown)
+    assert not re.search(r"-\d", shown)
+
+
+def test_numbers_of_the_axis_are_drawn_above_the_lines(batch):
+    page = minority_weight_slider(*batch, weight=20).data
+    assert page.index('<text class="tick"') > page.index('<line class="wbn"')
 
 
 def test_the_table_is_what_the_package_computes(batch):
@@ -52,7 +69,7 @@ def test_the_table_is_what_the_package_computes(batch):
     rows = re.findall(r'<tr><th scope="row">(\d+)</th>(.*?)</tr>', page)
     assert [int(weight) for weight, _ in rows] == [1, 10, 20, 50, 100, 200]
     for weight, cells in rows:
-        expected = [f"{value:.2f}" for value in computed(*batch, int(weight))]
+        expected = [printed(value) for value in computed(*batch, int(weight))]
         assert re.findall(r"<td>(.*?)</td>", cells) == expected
 
 

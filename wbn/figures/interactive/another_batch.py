@@ -8,9 +8,18 @@ import torch
 from IPython.display import HTML
 from torch import Tensor
 
-from wbn.analysis.text import MINUS
 from wbn.figures.batches import heights
-from wbn.figures.interactive.batch import DIAMOND, KEY, RADIUS, axis, ends, means, places, points
+from wbn.figures.interactive.batch import (
+    DIAMOND,
+    KEY,
+    RADIUS,
+    axis,
+    ends,
+    means,
+    number,
+    places,
+    points,
+)
 from wbn.figures.interactive.frame import button, html_table, page
 from wbn.functional import weighted_moments
 
@@ -89,14 +98,10 @@ def _means(x: Tensor, minority: Tensor, weight: float) -> tuple[float, float]:
     return tuple(weighted_moments(x[:, None], by, "none")[0].item() for by in (None, w))
 
 
-def _number(mean: float) -> str:
-    return f"{mean:.2f}".replace("-", MINUS)
-
-
-def _readout(x: Tensor, minority: Tensor, weight: float, number: int) -> str:
-    bn, wbn = map(_number, _means(x, minority, weight))
+def _readout(x: Tensor, minority: Tensor, weight: float, count: int) -> str:
+    bn, wbn = map(number, _means(x, minority, weight))
     return (
-        f'Mini-batch <b class="number">1</b> of {number} has <b class="size">{len(x)}</b> samples, '
+        f'Mini-batch <b class="number">1</b> of {count} has <b class="size">{len(x)}</b> samples, '
         f'<b class="held">{int(minority.sum())}</b> of the minority. BN\'s mean is '
         f'<b class="bn">{bn}</b> and WBN\'s mean is <b class="wbn">{wbn}</b>. So far BN\'s went '
         f'from <b class="bn-low">{bn}</b> to <b class="bn-high">{bn}</b>, and WBN\'s from '
@@ -107,7 +112,7 @@ def _readout(x: Tensor, minority: Tensor, weight: float, number: int) -> str:
 def _table(pairs: list[tuple[Tensor, Tensor]], weight: float) -> str:
     titles = ["mini-batch", "minority samples", "BN's mean", "WBN's mean"]
     rows = [
-        [str(n), str(int(rare.sum())), *map(_number, _means(x, rare, weight))]
+        [str(n), str(int(rare.sum())), *map(number, _means(x, rare, weight))]
         for n, (x, rare) in enumerate(pairs, 1)
     ]
     return html_table(f"The first {len(rows)} mini-batches.", titles, rows)
@@ -131,8 +136,8 @@ def _picture(x: Tensor, minority: Tensor, weight: float, low: float, high: float
             f'<svg role="img" aria-label="{summary}" style="height: 21rem">',
             KEY,
             f'<g class="points">\n{points(x, minority, weight, low, high)}\n</g>',
-            axis(low, high),
             means(at["bn"], at["wbn"]),
+            axis(low, high),
             *traces,
             "</svg>",
         ]

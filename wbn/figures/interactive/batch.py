@@ -8,6 +8,7 @@ from collections.abc import Callable
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
+from wbn.analysis.text import MINUS
 from wbn.figures.batches import heights
 from wbn.figures.interactive.frame import diamond
 
@@ -43,6 +44,11 @@ def points(x: Tensor, minority: Tensor, weight: float, low: float, high: float) 
     return "\n".join((path if rare else disc).format(v, place(v), y) for v, rare, y in drawn)
 
 
+def number(value: float, form: str = ".2f") -> str:
+    """A number as it is printed, with a minus sign."""
+    return f"{value:{form}}".replace("-", MINUS)
+
+
 def axis(low: float, high: float) -> str:
     """The axis of the signals, with its ticks."""
     place = places(low, high)
@@ -50,7 +56,10 @@ def axis(low: float, high: float) -> str:
     return "\n".join(
         [
             '<line class="axis" x1="0" x2="100%" y1="195" y2="195"/>',
-            *(f'<text x="{place(tick)}" y="212">{tick:g}</text>' for tick in ticks),
+            *(
+                f'<text class="tick" x="{place(tick)}" y="212">{number(tick, "g")}</text>'
+                for tick in ticks
+            ),
         ]
     )
 

@@ -18,7 +18,7 @@ function minorityWeight(figure, { low, high }) {
     }
     slider.setAttribute("aria-valuetext", `${weight} times a majority sample`);
     find(".weight").textContent = weight;
-    find(".mean").textContent = mean.toFixed(2);
+    find(".mean").textContent = mean.toFixed(2).replace("-", "\u2212");
     find(".size").textContent = (total ** 2 / squares).toFixed(2);
   }
 

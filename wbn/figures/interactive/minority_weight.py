@@ -6,7 +6,7 @@ import torch
 from IPython.display import HTML
 from torch import Tensor
 
-from wbn.figures.interactive.batch import KEY, axis, ends, means, places, points
+from wbn.figures.interactive.batch import KEY, axis, ends, means, number, places, points
 from wbn.figures.interactive.frame import html_table, page, slider
 from wbn.functional import weighted_moments
 from wbn.weights import effective_sample_size
@@ -74,18 +74,15 @@ def _statistics(x: Tensor, minority: Tensor, weight: int) -> tuple[float, float,
 def _readout(x: Tensor, minority: Tensor, weight: int) -> str:
     bn, wbn, size = _statistics(x, minority, weight)
     return (
-        f"With a weight of <b class=\"weight\">{weight}</b>, BN's mean is {bn:.2f} and WBN's "
-        f'mean is <b class="mean">{wbn:.2f}</b>; the effective sample size is '
+        f"With a weight of <b class=\"weight\">{weight}</b>, BN's mean is {number(bn)} and WBN's "
+        f'mean is <b class="mean">{number(wbn)}</b>; the effective sample size is '
         f'<b class="size">{size:.2f}</b> of {len(x)}.'
     )
 
 
 def _table(x: Tensor, minority: Tensor, weights: list[int]) -> str:
     titles = ["weight", "BN's mean", "WBN's mean", "effective sample size"]
-    rows = [
-        [str(weight), *(f"{value:.2f}" for value in _statistics(x, minority, weight))]
-        for weight in weights
-    ]
+    rows = [[str(weight), *map(number, _statistics(x, minority, weight))] for weight in weights]
     return html_table("The same batch with other weights of a minority sample.", titles, rows)
 
 
@@ -102,8 +99,8 @@ def _picture(x: Tensor, minority: Tensor, weight: int, low: float, high: float) 
             f'<svg role="img" aria-label="{summary}" style="height: 15rem">',
             KEY,
             points(x, minority, weight, low, high),
-            axis(low, high),
             means(place(bn), place(wbn)),
+            axis(low, high),
             "</svg>",
         ]
     )

@@ -194,16 +194,18 @@ def _picture(margin: pd.Series, minority: pd.Series, low: float, high: float) ->
             '<rect class="minority" x="108" y="4" width="12" height="12"/>',
             '<text class="key" x="126" y="15">minority</text>',
             f'<line class="axis" x1="0" x2="100%" y1="{BASE}" y2="{BASE}"/>',
-            *(
-                f'<text x="{place(t)}" y="{BASE + 18}">{f"{t:g}".replace("-", MINUS)}</text>'
-                for t in ticks
-            ),
-            f'<text class="key" x="0" y="{top - 8}">balanced accuracy at this threshold</text>',
             f'<line class="axis" x1="0" x2="100%" y1="{bottom}" y2="{bottom}"/>',
             f'<text class="key" x="0" y="{bottom + 16}">50 %</text>',
             f'<line class="bn" x1="{place(0)}" x2="{place(0)}" y1="{TOP}" y2="{bottom}"/>',
             f'<line class="at" x1="{place(0)}" x2="{place(0)}" y1="{TOP - 10}" y2="{bottom}"/>',
             f'<circle class="ink at" cx="{place(0)}" cy="{accuracy:.2f}" r="5"/>',
+            *(
+                f'<text class="tick" x="{place(t)}" y="{BASE + 18}">'
+                f"{f'{t:g}'.replace('-', MINUS)}</text>"
+                for t in ticks
+            ),
+            f'<text class="key tick" x="0" y="{top - 8}">'
+            "balanced accuracy at this threshold</text>",
             "</svg>",
         ]
     )
