@@ -65,6 +65,7 @@ def test_choices_change_the_numbers_to_what_the_package_computes(
     assert readout(browser, FIGURE).endswith(f": {outcome}.")
     slider = figure.find_element(By.TAG_NAME, "input")
     assert slider.get_attribute("aria-valuetext") == str(setting[2])
+    assert figure.find_element(By.CSS_SELECTOR, ".epoch").text == str(setting[2])
 
 
 def test_marks_stand_where_their_numbers_are(browser, figure):

@@ -36,6 +36,7 @@ function explore(figure, { cells, verdicts, paper, lowest, readings, menus, notR
     find(".metric").textContent = selects[names.indexOf("metric")].selectedOptions[0].text
       .replace(/^./, (letter) => letter.toUpperCase());
     find(".verdict").textContent = found ? verdicts[setting] : `not judged. ${notRun.slice(0, -1)}`;
+    find(".epoch").textContent = epoch.value;
     epoch.setAttribute("aria-valuetext", epoch.value);
   }
 

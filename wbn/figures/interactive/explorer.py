@@ -116,7 +116,10 @@ def _live_table(cells: pd.DataFrame) -> str:
         [f"({e})", *(f'<span class="value">{text}</span>' for text in _written(cells.loc[e]))]
         for e in EXPERIMENTS
     ]
-    caption = '<span class="metric">Balanced accuracy</span> in percent, with 95 % intervals.'
+    caption = (
+        '<span class="metric">Balanced accuracy</span> in percent after epoch '
+        f'<span class="epoch">{EPOCH}</span>, with 95 % intervals.'
+    )
     return _without_empty_headers(html_table(caption, ["", *METHODS.values()], rows))
 
 
