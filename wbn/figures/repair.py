@@ -21,7 +21,7 @@ def leads_by_problem(leads: pd.DataFrame, names: dict[str, str]) -> Figure:
         Problems from top to bottom, and what to call them.
     """
     losses = leads.groupby("loss", sort=False)
-    figure, axes = panels(2.6 + 0.3 * len(names), columns=losses.ngroups, sharey=True)
+    figure, axes = panels(2.6 + 0.3 * len(names), columns=losses.ngroups, sharex=True, sharey=True)
     places = {problem: place for place, problem in enumerate(names)}
     marks, handles = dict(zip(leads.arm.unique(), MARKS, strict=False)), {}
     for axis, (loss, rows) in zip(axes, losses, strict=True):
