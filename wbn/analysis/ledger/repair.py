@@ -10,7 +10,7 @@ import pandas as pd
 from wbn.analysis.ledger.statement import Statement
 from wbn.analysis.predictions import scoreboard
 from wbn.analysis.predictions_repair import BALANCED, REPAIR, against, balance
-from wbn.analysis.repair import ADJUSTED, CANDIDATES, WEIGHTED_LOSS, leads
+from wbn.analysis.repair import ADJUSTED, CANDIDATES, FINALISTS, WEIGHTED_LOSS, leads
 from wbn.analysis.text import count, percent
 from wbn.experiments.data import EXPERIMENTS, LONG_TAILED
 
@@ -49,6 +49,11 @@ REPAIRS = (
         "{} candidates keep the idea",
         "wbn.analysis.repair.CANDIDATES",
         lambda: [count(len(CANDIDATES)).capitalize()],
+    ),
+    Statement(
+        "chooses {} finalists for each loss",
+        "wbn.analysis.repair.FINALISTS",
+        lambda: [count(FINALISTS)],
     ),
     Statement(
         "ahead of standard BN by {}, {} and {} points of balanced accuracy in (i), (ii) and (iii) "
