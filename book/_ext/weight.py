@@ -2,7 +2,7 @@
 
 The theme draws its icons twice, with a web font and with a script of 1.5
 MB, has a rule for each icon there is, and loads search and formulas on
-pages that have none.
+pages that have none. Style sheets come with their comments.
 matplotlib writes every style again for every dot, and coordinates to a
 millionth of a point.
 """
@@ -46,6 +46,15 @@ def without_icons(css, used):
         return rule[0] if names & used else ""
 
     return ICON_RULE.sub(kept, css)
+
+
+def without_layout(css):
+    r"""A style sheet without comments, and with a space for white space.
+
+    >>> without_layout("a {\n  b: c; /* d */\n}")
+    'a { b: c; }'
+    """
+    return re.sub(r"\s+", " ", re.sub(r"/\*.*?\*/", "", css, flags=re.S))
 
 
 def smaller(svg):
@@ -135,6 +144,8 @@ def lighten(app, exception):
     if (theme := styles / "pydata-sphinx-theme.css").exists():
         rewrite(theme, without_icons, used)
         (out / "_static" / "scripts" / "fontawesome.js").unlink()
+    for sheet in (out / "_static").rglob("*.css"):
+        rewrite(sheet, without_layout)
     for figure in (out / "_images").glob("*.svg"):
         rewrite(figure, smaller)
 

@@ -69,6 +69,14 @@ def test_ratios_are_a_table_of_shapes_and_threads(monkeypatch):
     assert geometric_mean(found[2]) == pytest.approx(12**0.5)
 
 
+def test_a_compiled_layer_is_compared_with_both_kinds_of_torchs():
+    found = benchmarks.other_uses().xs("compiled, to the eager one")[1]
+    rows = table("layers").query("use == 'compiled'")
+    times = rows.pivot(index="shape", columns="candidate", values="microseconds")
+    expected = (times["compiled"] / times["eager"])[found.index]
+    assert (found / expected).between(0.5, 2).all()  # medians of ratios, ratios of medians
+
+
 def test_slopes_of_powers():
     rows = pd.DataFrame({"size": [1, 2, 4, 8], "time": [3.0, 6.0, 12.0, 24.0]})
     assert slope(rows, "time") == pytest.approx(1)

@@ -10,6 +10,7 @@ from selenium.webdriver.common.keys import Keys
 from test_pages import open_page
 
 from wbn import effective_sample_size, weighted_moments
+from wbn.analysis.text import MINUS
 
 PAGE, FIGURE = "03_size_mismatch", "#minority-weight"
 MOVES = {
@@ -49,10 +50,11 @@ def computed(x, minority, weight):
 def assert_readout(browser, weight):
     x, minority, _, _ = drawn(browser)
     mean, size = computed(x, minority, weight)
-    assert readout(browser, FIGURE) == (
+    text = (
         f"With a weight of {weight}, BN's mean is {x.mean():.2f} and WBN's mean is {mean:.2f}; "
         f"the effective sample size is {size:.2f} of {len(x)}."
     )
+    assert readout(browser, FIGURE) == text.replace("-", MINUS)
 
 
 @pytest.mark.parametrize(("keys", "weight"), MOVES.values(), ids=MOVES)

@@ -52,4 +52,4 @@ def test_examples_run():
     import weight
 
     sys.path.remove(str(BOOK / "_ext"))
-    assert doctest.testmod(weight) == (0, 6)
+    assert doctest.testmod(weight) == (0, 7)

@@ -60,6 +60,19 @@ def ratios(use: str, candidate: str) -> pd.DataFrame:
     return found.loc[rows["shape"].unique()]
 
 
+def other_uses() -> pd.DataFrame:
+    """Ratios in other uses than an eager training step, a row for each use and shape."""
+    compiled = ratios("compiled", "compiled")
+    found = {
+        "at inference": ratios("inference", "inference"),
+        "compiled": compiled,
+        "compiled, to the eager one": compiled / ratios("compiled", "eager"),
+        "channels last": ratios("channels last", "weights"),
+        "bfloat16": ratios("bfloat16", "weights"),
+    }
+    return pd.concat(found, names=["use"]).round(2)
+
+
 def geometric_mean(values: pd.Series | pd.DataFrame) -> float:
     r"""The mean of ratios, :math:`\exp \frac{1}{n} \sum_i \log r_i`.
 

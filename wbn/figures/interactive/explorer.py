@@ -107,8 +107,10 @@ def _written(cells: pd.DataFrame) -> list[str]:
     return [with_interval(*cells.loc[m, ["mean", "low", "high"]]) for m in METHODS]
 
 
-def _without_empty_headers(table: str) -> str:
-    return table.replace('<th scope="col"></th>', "<td></td>")
+def _region(table: str, name: str) -> str:
+    """A table without empty headers, which scrolls on its own where it is too wide."""
+    table = table.replace('<th scope="col"></th>', "<td></td>")
+    return f'<div role="region" tabindex="0" aria-label="{name}">\n{table}\n</div>'
 
 
 def _live_table(cells: pd.DataFrame) -> str:
@@ -120,7 +122,7 @@ def _live_table(cells: pd.DataFrame) -> str:
         '<span class="metric">Balanced accuracy</span> in percent after epoch '
         f'<span class="epoch">{EPOCH}</span>, with 95 % intervals.'
     )
-    return _without_empty_headers(html_table(caption, ["", *METHODS.values()], rows))
+    return _region(html_table(caption, ["", *METHODS.values()], rows), "This setting")
 
 
 def _table(by_cell: pd.DataFrame, verdicts: pd.Series) -> str:
@@ -134,8 +136,7 @@ def _table(by_cell: pd.DataFrame, verdicts: pd.Series) -> str:
             rows.append([", ".join(choices), f"({experiment})", *_written(cells), outcome])
     titles = ["loss normalized by, order, rate, inference", "", *METHODS.values(), "C1"]
     table = html_table(f"Balanced accuracy at epoch {EPOCH} in percent.", titles, rows)
-    table = _without_empty_headers(table)
-    return f'<div role="region" tabindex="0" aria-label="Every setting">\n{table}\n</div>'
+    return _region(table, "Every setting")
 
 
 def _place(value: float, lowest: float) -> str:
