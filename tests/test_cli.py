@@ -306,6 +306,12 @@ def test_an_interrupt_at_any_moment_is_told_in_a_line(command):
         f"import sys; sys.argv = ['wbn', *{command}]; from wbn.__main__ import main\n"
         "print('started', flush=True); main()"
     )
+    # What a press gives that comes between the two calls of this program's second line.
+    before_main = (
+        "Traceback (most recent call last):\n"
+        '  File "<string>", line 2, in <module>\n'
+        "KeyboardInterrupt\n"
+    )
     for press in range(5):
         with subprocess.Popen(
             [sys.executable, "-c", program],
@@ -323,7 +329,7 @@ def test_an_interrupt_at_any_moment_is_told_in_a_line(command):
         else:  # it was done before, or on its way out, when Python lets signals through
             done = 2 if command[0] == "sweep" else 0
             assert job.returncode in (done, -signal.SIGINT)
-            assert "Traceback" not in errors
+            assert "Traceback" not in errors.removeprefix(before_main)
 
 
 def without_site(program):

@@ -288,9 +288,10 @@ def replace_running(
     """Take new running statistics and count their batch, unless they are not to be had."""
     root = new_var.sqrt()
     # A finite sum has no infinite or NaN part.
-    if works_in_blocks(root) and math.isfinite(new_mean.dot(root).item()):
-        torch._foreach_copy_([running_mean, running_var], [new_mean, new_var])
-        taken: int | Tensor = 1
+    if values_checkable(root) and math.isfinite((new_mean * root).sum().item()):
+        running_mean.copy_(new_mean)
+        running_var.copy_(new_var)
+        taken: bool | Tensor = True
     else:  # without waiting for a device
         taken = (new_mean.isfinite() & root.isfinite()).all()
         running_mean.copy_(torch.where(taken, new_mean, running_mean))
