@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from wbn.functional import weighted_batch_norm, weighted_moments
 from wbn.layers import WeightedBatchNorm1d
-from wbn.normalization import update_running
+from wbn.running import update_running
 
 NAN, INF = float("nan"), float("inf")
 CORRECTIONS = ("frequency", "reliability", "none")

@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 from torch._subclasses import FakeTensor
 
-from wbn.core import reduced
 from wbn.divisors import Divisors, Value
 
 Correction = Literal["frequency", "reliability", "none"]
+CORRECTIONS = get_args(Correction)
 
 
 def check_correction(correction: str) -> None:
     """Refuse a correction that is not one of the three."""
-    if correction not in get_args(Correction):
-        raise ValueError(f"correction is {correction!r}; choose one of {get_args(Correction)}")
+    if correction not in CORRECTIONS:
+        raise ValueError(f"correction is {correction!r}; choose one of {CORRECTIONS}")
 
 
 def check_input(x: Tensor) -> None:
@@ -33,7 +33,7 @@ def check_input(x: Tensor) -> None:
 
 def check_count(x: Tensor) -> None:
     """Refuse inputs with fewer than two values per channel."""
-    count = math.prod([x.shape[d] for d in reduced(x)])
+    count = x.numel() // x.shape[1]
     if count < 2:
         raise ValueError(
             f"batch statistics need at least two values per channel, but the input of shape "

@@ -5,12 +5,8 @@ from torch import Tensor
 
 from wbn.checks import Correction, check_channels, check_input
 from wbn.core import plain_eager
-from wbn.normalization import (
-    checked_moments,
-    normalize_as_torch,
-    normalize_batch,
-    update_running,
-)
+from wbn.normalization import checked_moments, normalize_batch
+from wbn.running import normalize_as_torch, update_running
 
 
 def weighted_moments(

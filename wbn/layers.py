@@ -19,8 +19,9 @@ from wbn.checks import (
 from wbn.context import current_sample_weight, sample_weights
 from wbn.core import plain_eager
 from wbn.distributed import ProcessGroup, sharing
-from wbn.normalization import normalize_as_torch, normalize_batch, update_running
+from wbn.normalization import normalize_batch
 from wbn.recall import Call, check_recalled, in_backward_pass
+from wbn.running import normalize_as_torch, update_running
 
 __all__ = [
     "WeightedBatchNorm1d",
@@ -119,10 +120,10 @@ class WeightedBatchNorm(_BatchNorm):
         return self.correction == "none" and alone and (plain_eager() or readable)
 
     def _normalize_as_torch(self, x: Tensor) -> Tensor:
-        tracked = self.track_running_stats and self.running_mean is not None
-        mean, var = (self.running_mean, self.running_var) if tracked else (None, None)
+        tracked, parameters = self.track_running_stats, (self.weight, self.bias)
+        running = (self.running_mean, self.running_var) if tracked else (None, None)
         count, momentum = self.num_batches_tracked, self.momentum
-        return normalize_as_torch(x, mean, var, self.weight, self.bias, momentum, self.eps, count)
+        return normalize_as_torch(x, *running, *parameters, momentum, self.eps, count)
 
     def _replicate_for_data_parallel(self) -> WeightedBatchNorm:
         if current_sample_weight() is not None and self.training:

@@ -26,11 +26,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from wbn.blocks import NormalizeInBlocks, contiguous, moments_in_blocks, shares, works_in_blocks
 from wbn.checks import (
     Correction,
     broadcast_weight,
-    cast,
     check_alone,
     check_correction,
     check_count,
@@ -41,6 +39,7 @@ from wbn.checks import (
 from wbn.core import Moments, divided, normalize, normalize_backward, reduced
 from wbn.distributed import Group, gather_moments, sum_over_processes
 from wbn.divisors import Divisors, corrected, divisors, pair_divisors, scaled
+from wbn.eager import contiguous, is_ordinary, normalize_eagerly, quietly, shares
 
 
 class _Normalize(torch.autograd.Function):
@@ -106,8 +105,8 @@ def normalize_batch(
         if x.numel() == 0:
             return _normalize_nothing(x, sample_weight, weight, bias, eps)
         check_count(x)
-        if not forward_mode and works_in_blocks(x):
-            return _normalize_in_blocks(x, sample_weight, weight, bias, eps, correction)
+        if not forward_mode and is_ordinary(x):
+            return _normalize_eagerly(x, sample_weight, weight, bias, eps, correction)
     weights = _weights(x, sample_weight, correction, group)
     if weights is not None:
         x = _without_masked(x, weights.w)
@@ -124,7 +123,8 @@ def normalize_batch(
     return y, m.mean.detach().flatten(), stored.detach().flatten()
 
 
-def _normalize_in_blocks(
+@quietly
+def _normalize_eagerly(
     x: Tensor,
     sample_weight: Tensor | None,
     weight: Tensor | None,
@@ -135,15 +135,10 @@ def _normalize_in_blocks(
     check_correction(correction)
     if sample_weight is None:
         sample_weight = x.new_ones(len(x))
-    share, smallest, corrected, stored = shares(x, sample_weight, correction)
-    if smallest == 0:
-        x = _without_masked(x, share)
-    x = contiguous(x)
-    mean, var = moments_in_blocks(x.detach(), share)
-    if corrected != 1:
-        var.mul_(corrected)
-    y = NormalizeInBlocks.apply(x, weight, bias, share, mean, var, corrected, eps)
-    return y, mean, var if stored == 1 else var * stored
+    share = shares(x, sample_weight, correction)
+    if share.smallest == 0:
+        x = _without_masked(x, share.of)
+    return normalize_eagerly(contiguous(x), weight, bias, share, eps)
 
 
 def _normalize_nothing(
@@ -255,68 +250,3 @@ def stored_variance(m: Moments, correction: str) -> Tensor:
     if correction != "none":
         return m.var
     return m.var * m.total / m.unbiased
-
-
-def update_running(
-    running_mean: Tensor,
-    running_var: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    momentum: float | Tensor | None,
-    num_batches_tracked: Tensor | None = None,
-) -> None:
-    r"""Update :math:`m \leftarrow (1 - \alpha) m + \alpha m_r`, and :math:`v` alike, in place.
-
-    With a momentum :math:`\alpha` of None it is one over the number of batches, which makes
-    the cumulative average. A batch that would leave a statistic that is not finite, or a negative
-    variance (whose root is NaN), changes nothing and is not counted.
-    """
-    if momentum is None:
-        momentum = (num_batches_tracked + 1).to(running_mean.dtype).reciprocal()
-    new_mean = running_mean.lerp(cast(mean, running_mean.dtype), momentum)
-    new_var = running_var.lerp(cast(var, running_var.dtype), momentum)
-    replace_running(running_mean, running_var, new_mean, new_var, num_batches_tracked)
-
-
-def replace_running(
-    running_mean: Tensor,
-    running_var: Tensor,
-    new_mean: Tensor,
-    new_var: Tensor,
-    num_batches_tracked: Tensor | None,
-) -> None:
-    """Take new running statistics and count their batch, unless they are not to be had."""
-    root = new_var.sqrt()
-    # A finite sum has no infinite or NaN part.
-    if values_checkable(root) and math.isfinite((new_mean * root).sum().item()):
-        running_mean.copy_(new_mean)
-        running_var.copy_(new_var)
-        taken: bool | Tensor = True
-    else:  # without waiting for a device
-        taken = (new_mean.isfinite() & root.isfinite()).all()
-        running_mean.copy_(torch.where(taken, new_mean, running_mean))
-        running_var.copy_(torch.where(taken, new_var, running_var))
-    if num_batches_tracked is not None:
-        num_batches_tracked.add_(taken)
-
-
-def normalize_as_torch(
-    x: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    momentum: float | None,
-    eps: float,
-    num_batches_tracked: Tensor | None = None,
-) -> Tensor:
-    """The output of nn.BatchNorm in training to the last bit, and its running statistics."""
-    check_count(x)
-    if running_mean is None:
-        return F.batch_norm(x, None, None, weight, bias, True, 0.0, eps)
-    if momentum is None:
-        momentum = 1 / (1 + num_batches_tracked.item())
-    new = running_mean.clone(), running_var.clone()
-    y = F.batch_norm(x, *new, weight, bias, True, momentum, eps)
-    replace_running(running_mean, running_var, *new, num_batches_tracked)
-    return y

@@ -15,8 +15,8 @@ from wbn.experiments.plan import RESULTS
 
 TABLES = RESULTS / "benchmarks"
 TIMED = (
-    "blocks", "checks", "context", "core", "distributed", "divisors", "layers", "normalization",
-    "recall",
+    "checks", "context", "core", "distributed", "divisors", "eager", "layers", "normalization",
+    "recall", "running", "small",
 )  # fmt: skip
 
 

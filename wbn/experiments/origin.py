@@ -18,7 +18,7 @@ from wbn.experiments.training import THREADS
 
 # The files whose content decides the numbers of a run.
 SOURCES = (
-    "arrays", "blocks", "checks", "context", "core", "distributed", "divisors", "layers",
+    "arrays", "checks", "context", "core", "distributed", "divisors", "eager", "layers",
     "loss", "normalization", "recall", "weights",
     "experiments/block", "experiments/convolution", "experiments/data",
     "experiments/diagnosis", "experiments/draw", "experiments/evaluation", "experiments/fetch",

@@ -1,13 +1,13 @@
-"""Batches in blocks: the same as in one, and as the core in double precision."""
+"""Ordinary tensors on the CPU, small or not: as NumPy, and as the core in double precision."""
 
 import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
-from wbn import blocks
-from wbn.blocks import gradients_in_blocks, moments_in_blocks, shares, works_in_blocks
+from wbn import small
 from wbn.core import moments, normalize, reduced
+from wbn.eager import eager_gradients, is_ordinary, normalize_eagerly, shares
 from wbn.functional import weighted_batch_norm
 
 SHAPES = [(37, 5), (9, 4, 7), (5, 3, 4, 6), (4, 2, 3, 2, 5)]
@@ -30,17 +30,25 @@ def laid_out(x, layout):
     return x if layout == "first" else x.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
-@pytest.fixture(params=[8, 40, 2**18], ids="block of {}".format)
-def block(request, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK", request.param)
+@pytest.fixture(params=[0, 2**15], ids=["torch", "small"])
+def by(request, monkeypatch):
+    """By torch's kernels, or for what is flat by NumPy."""
+    monkeypatch.setattr(small, "LARGEST", request.param)
+
+
+def moments_of(x, w, correction="none"):
+    """Mean and variance to normalize with, as they come from what is normalized."""
+    share = shares(x, w, correction)
+    _, mean, stored = normalize_eagerly(x, None, None, share, 1e-5)
+    return share, mean, stored / share.stored
 
 
 @pytest.mark.parametrize("per_position", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_moments_are_those_of_numpy(shape, layout, per_position, block):
+def test_moments_are_those_of_numpy(shape, layout, per_position, by):
     x, w = laid_out(normal(*shape), layout), weights(shape, per_position)
-    mean, var = moments_in_blocks(x, shares(x, w, "none").of)
+    _, mean, var = moments_of(x, w)
     columns = x.movedim(1, -1).reshape(-1, shape[1]).double().numpy()
     each = w.view(-1) if per_position else w.repeat_interleave(x[0, 0].numel())
     expected = np.average(columns, axis=0, weights=each.double().numpy())
@@ -54,7 +62,7 @@ def test_moments_are_those_of_numpy(shape, layout, per_position, block):
 @pytest.mark.parametrize("correction", CORRECTIONS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_gradients_are_those_of_autograd_through_the_core(shape, layout, correction, dtype, block):
+def test_gradients_are_those_of_autograd_through_the_core(shape, layout, correction, dtype, by):
     x, grad = (laid_out(normal(*shape, seed=s, dtype=dtype), layout) for s in (0, 2))
     weight, w = normal(shape[1], seed=3).double(), weights(shape, per_position=True)
     leaves = [t.double().clone().requires_grad_() for t in (x, weight, weight - 1)]
@@ -63,10 +71,8 @@ def test_gradients_are_those_of_autograd_through_the_core(shape, layout, correct
     y = normalize(m.centered, m.var, *(leaf.view(like) for leaf in leaves[1:]), 1e-3)
     y.backward(grad.double())
 
-    share = shares(x, w, correction)
-    mean, var = moments_in_blocks(x, share.of)
-    var = var * share.corrected
-    found = gradients_in_blocks(
+    share, mean, var = moments_of(x, w, correction)
+    found = eager_gradients(
         grad, x, weight.to(mean.dtype), share.of, mean, var, share.corrected, 1e-3
     )
     close = {} if dtype == torch.float64 else {"rtol": 1e-2, "atol": 1e-2}
@@ -74,17 +80,18 @@ def test_gradients_are_those_of_autograd_through_the_core(shape, layout, correct
         assert_close(ours.double(), leaf.grad, **close)
 
 
-def test_a_large_mean_leaves_the_variance_right_over_many_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK", 64)
-    x, w = 1e5 + normal(500, 3), torch.ones(500)
-    _, var = moments_in_blocks(x, shares(x, w, "none").of)
+@pytest.mark.parametrize("shape", [(500, 3), (50, 3, 10)])
+def test_a_large_mean_leaves_the_variance_right(shape, by):
+    x, w = 1e5 + normal(*shape), torch.ones(shape[0])
+    _, _, var = moments_of(x, w)
+    x = x.movedim(1, -1).flatten(0, -2)
     assert_close(var.double(), x.double().var(0, correction=0), rtol=1e-5, atol=0)
 
 
 @pytest.mark.parametrize("value", [0.1, 1e6, -3e-7])
-def test_the_variance_of_equal_values_is_not_negative(value):
+def test_the_variance_of_equal_values_is_not_negative(value, by):
     x = torch.full((97, 4), value)
-    _, var = moments_in_blocks(x, shares(x, weights((97, 4), False), "none").of)
+    _, _, var = moments_of(x, weights((97, 4), False))
     assert (var >= 0).all()
     assert (var <= (1e-6 * value) ** 2).all()
 
@@ -101,7 +108,31 @@ def test_an_input_with_gaps_is_normalized_as_its_copy(correction):
 
 def test_where_they_are_used():
     x = normal(4, 3)
-    assert works_in_blocks(x)
-    assert works_in_blocks(torch.nn.Parameter(x))
-    assert not works_in_blocks(x.to("meta"))
-    assert not torch.func.vmap(lambda row: torch.tensor(works_in_blocks(row)))(x).any()
+    assert is_ordinary(x)
+    assert is_ordinary(torch.nn.Parameter(x))
+    assert not is_ordinary(x.to("meta"))
+    assert not torch.func.vmap(lambda row: torch.tensor(is_ordinary(row)))(x).any()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("per_position", [False, True])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_batch_is_read_and_not_written(shape, per_position, layout, by):
+    x, w = laid_out(normal(*shape), layout), weights(shape, per_position)
+    grad, before = laid_out(normal(*shape, seed=1), layout), (x.clone(), w.clone())
+    leaf = x.requires_grad_()
+    y = weighted_batch_norm(leaf, w, training=True)
+    kept = y.detach().clone()
+    y.backward(grad)
+    assert torch.equal(leaf.detach(), before[0])
+    assert torch.equal(w, before[1])
+    assert torch.equal(y.detach(), kept)
+    assert torch.equal(grad, laid_out(normal(*shape, seed=1), layout))
+
+
+def test_what_overflows_is_told_by_no_warning_of_numpy(by, recwarn):
+    x = torch.tensor([[3e38, 1.0], [-3e38, torch.inf], [1.0, 2.0]], requires_grad=True)
+    y = weighted_batch_norm(x, torch.ones(3), training=True)
+    y.backward(torch.full_like(y, 3e38))
+    assert not y.isfinite().all()
+    assert not recwarn.list
