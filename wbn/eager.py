@@ -122,7 +122,8 @@ def moments_by_torch(x: Tensor, share: Tensor, scratch: Tensor) -> tuple[np.ndar
     """
     values, p = cast(dense(x), share.dtype), dense_share(share, x)
     about = _first_sum(values, p)
-    centered = _centered(values, about, scratch)
+    memory = values if per_sample(p) and values.dtype != x.dtype else dense(scratch)
+    centered = _centered(values, about, memory)
     if per_sample(p):  # positions first, then samples
         shift = _over_samples(centered.sum(2), p)
         squares = _over_samples(centered.mul_(centered).sum(2), p)
@@ -151,7 +152,7 @@ def _per_channel(values: Tensor, like: Tensor) -> Tensor:
 
 def _centered(values: Tensor, mean: Tensor, memory: Tensor) -> Tensor:
     """x - m, in the memory if it is of the same type."""
-    out = dense(memory) if memory.dtype == values.dtype else None
+    out = memory if memory.dtype == values.dtype else None
     return torch.sub(values, _per_channel(mean, values), out=out)
 
 
@@ -258,7 +259,7 @@ def eager_gradients(
     of_x, of_one = factor * inverse_std * grad_weight.numpy(), factor * grad_bias.numpy()
     scale, slope, offset = map(torch.from_numpy, (factor, -corrected * of_x, -of_one))
     grad_x, values = torch.empty_like(x), cast(dense(x), mean.dtype)
-    centered = _centered(values, mean, grad_x)
+    centered = _centered(values, mean, dense(grad_x) if values.dtype == x.dtype else values)
     through_moments = _weighted_affine(centered, dense_share(share, x), slope, offset)
     g, scale = cast(dense(grad), mean.dtype), _per_channel(scale, values)
     torch.addcmul(through_moments, g, scale, out=dense(grad_x))
