@@ -10,7 +10,7 @@ from wbn.core import moments, normalize, reduced
 from wbn.eager import eager_gradients, is_ordinary, normalize_eagerly, shares
 from wbn.functional import weighted_batch_norm
 
-SHAPES = [(37, 5), (9, 4, 7), (5, 3, 4, 6), (4, 2, 3, 2, 5)]
+SHAPES = [(37, 5), (37, 5, 1), (9, 4, 7), (5, 3, 4, 6), (4, 2, 3, 2, 5)]  # 4 x 6 are not FEW
 LAYOUTS = ["first", "last"]
 CORRECTIONS = ("frequency", "reliability", "none")
 
@@ -88,6 +88,21 @@ def test_a_large_mean_leaves_the_variance_right(shape, by):
     assert_close(var.double(), x.double().var(0, correction=0), rtol=1e-5, atol=0)
 
 
+@pytest.mark.parametrize("shape", [(500, 3), (50, 3, 40), (50, 3, 2)])
+def test_first_values_far_off_cost_no_digits(shape, by):
+    x, w = normal(*shape), torch.ones(shape[0])
+    x[:20] *= 1e-3
+    x[:20] += 1e4
+    w[:20] = 1e-12
+    _, mean, var = moments_of(x, w)
+    columns = x.movedim(1, -1).flatten(0, -2).double().numpy()
+    each = w.repeat_interleave(len(columns) // len(w)).double().numpy()
+    expected = np.average(columns, axis=0, weights=each)
+    assert_close(mean.double(), torch.tensor(expected), rtol=1e-5, atol=1e-6)
+    expected = np.average((columns - expected) ** 2, axis=0, weights=each)
+    assert_close(var.double(), torch.tensor(expected), rtol=1e-5, atol=0)
+
+
 @pytest.mark.parametrize("value", [0.1, 1e6, -3e-7])
 def test_the_variance_of_equal_values_is_not_negative(value, by):
     x = torch.full((97, 4), value)
@@ -136,3 +151,16 @@ def test_what_overflows_is_told_by_no_warning_of_numpy(by, recwarn):
     y.backward(torch.full_like(y, 3e38))
     assert not y.isfinite().all()
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_output_may_be_overwritten(shape, layout, by):
+    """As nn.ReLU(inplace=True) does, which torch refuses for views."""
+    x, w = laid_out(normal(*shape), layout), weights(shape, per_position=False)
+    found = []
+    for relu in (torch.relu, torch.relu_):
+        leaf = x.clone(memory_format=torch.preserve_format).requires_grad_()
+        relu(weighted_batch_norm(leaf, w, training=True)).square().sum().backward()
+        found.append(leaf.grad)
+    assert_close(*found)

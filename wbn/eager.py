@@ -8,7 +8,7 @@ Larger batches pass through torch's own kernels.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,9 +24,10 @@ from wbn.checks import (
 )
 from wbn.core import divided, normalize_backward, plain_eager, reduced
 from wbn.divisors import Divisors, pairs, scaled
-from wbn.small import is_small, small_gradients, small_moments, small_normalize
+from wbn.small import gradients_small, is_small, normalize_small
 
 sums_of_torch = torch.ops.aten.native_batch_norm_backward.default
+FEW = 16  # positions: below it, torch's kernels for images are slow
 quietly = np.errstate(all="ignore")  # what is not finite is refused or told elsewhere, as in torch
 
 
@@ -76,33 +77,48 @@ def shares(x: Tensor, sample_weight: Tensor, correction: Correction) -> Shares:
 
 def contiguous(x: Tensor) -> Tensor:
     """x with channels first or last, copied only if it is neither."""
-    return x if x.dim() > 2 and x.movedim(1, -1).is_contiguous() else x.contiguous()
+    return x if x.is_contiguous() or x.movedim(1, -1).is_contiguous() else x.contiguous()
 
 
-def dense(x: Tensor) -> Tensor:
-    """A view of shape (N, C), which images with channels last have too, or (N, C, positions)."""
+def dense(x: Tensor, share: Tensor) -> Tensor:
+    """A view of x that torch has fast kernels for.
+
+    Its shape is (samples, columns), in which a channel has one column or with few positions as
+    many as these; or (samples, channels, positions). Where channels are last, a sample is a row
+    of channels.
+    """
     if x.dim() == 2:
         return x
-    rows = x.movedim(1, -1)
-    return rows.flatten(0, -2) if rows.is_contiguous() else x.flatten(2)
+    if not x.is_contiguous():
+        return x.movedim(1, -1).flatten(0, -2)
+    positions = x.numel() // (x.shape[0] * x.shape[1])
+    of_samples = share.numel() == x.shape[0]
+    flat = positions == 1 or (positions <= FEW and of_samples)
+    return x.view(len(x), -1) if flat else x.flatten(2)
 
 
 def dense_share(share: Tensor, x: Tensor) -> Tensor:
-    """Shares that broadcast against x, as such that broadcast against its dense view."""
+    """Shares of x, as such that broadcast against its dense view."""
     if x.dim() == 2:
         return share
-    rows = x.movedim(1, -1)
-    if rows.is_contiguous():
-        return share.expand(-1, -1, *x.shape[2:]).reshape(-1, 1)
-    return share.flatten(2)
+    if x.is_contiguous():
+        return share.view(len(x), 1) if share.numel() == len(x) else share.flatten(2)
+    return share.expand(-1, -1, *x.shape[2:]).reshape(-1, 1)
 
 
-def per_sample(p: Tensor) -> bool:
-    """Whether these are shares of samples, for x of shape (N, C, positions)."""
-    return p.dim() == 3 and p.shape[2] == 1
+def of_columns(values: np.ndarray, length: int) -> Tensor:
+    """Values of channels, for each of the columns that a channel has."""
+    return torch.from_numpy(values if length == 1 else values.repeat(length))
 
 
-def moments_by_torch(x: Tensor, share: Tensor, scratch: Tensor) -> tuple[np.ndarray, np.ndarray]:
+def of_channels(sums: Tensor, length: int) -> np.ndarray:
+    """Sums of columns, added up for each channel."""
+    return sums.numpy() if length == 1 else sums.view(-1, length).sum(1).numpy()
+
+
+def moments_by_torch(
+    x: Tensor, p: Tensor, length: int, scratch: Tensor
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Weighted mean and variance of each channel, of shape (C,); the variance without correction.
 
     .. math::
@@ -110,50 +126,49 @@ def moments_by_torch(x: Tensor, share: Tensor, scratch: Tensor) -> tuple[np.ndar
         m = a + s, \qquad v = \sum_i p_i (x_i - a)^2 - s^2, \qquad p_i = \frac{w_i}{Z}
 
     In exact arithmetic s is zero. It is what rounding takes from the first sum, and much where the
-    mean is large. What scratch, of the shape and type of x, holds is lost.
+    mean is large.
+
+    Parameters
+    ----------
+    x, p
+        A `dense` view in at least single precision, and its shares.
+    length
+        Columns of a channel.
+    scratch
+        Memory of the shape and type of x; what it holds is lost.
 
     Examples
     --------
     >>> import torch
     >>> from wbn.eager import moments_by_torch
     >>> x = torch.tensor([[0.0], [1.0]])
-    >>> moments_by_torch(x, torch.tensor([[0.25], [0.75]]), torch.empty_like(x))
+    >>> moments_by_torch(x, torch.tensor([[0.25], [0.75]]), 1, torch.empty_like(x))
     (array([0.75], dtype=float32), array([0.1875], dtype=float32))
     """
-    values, p = cast(dense(x), share.dtype), dense_share(share, x)
-    about = _first_sum(values, p)
-    memory = values if per_sample(p) and values.dtype != x.dtype else dense(scratch)
-    centered = _centered(values, about, memory)
-    if per_sample(p):  # positions first, then samples
-        shift = _over_samples(centered.sum(2), p)
-        squares = _over_samples(centered.mul_(centered).sum(2), p)
+    about = of_channels(_first_sum(x, p), length)
+    center = of_columns(about, length)
+    centered = torch.sub(x, _along(center, x), out=scratch)
+    if x.dim() == 3 and p.dim() == 2:  # positions first, then samples
+        shift = centered.sum(2).mul_(p).sum(0)
+        squares = centered.mul_(centered).sum(2).mul_(p).sum(0)
     else:  # torch's sums of g and g (x - m), for weighted distances in the place of g
-        weighted, statistics = centered.mul_(p), (about, torch.ones_like(about), None, None)
-        asked = False, 0.0, [False, True, True]
-        _, squares, shift = sums_of_torch(weighted, values, None, *statistics, *asked)
-    mean = about.numpy() + shift.numpy()
-    return mean, np.maximum(squares.numpy() - shift.numpy() ** 2, 0)  # rounding may leave less
+        statistics = center, torch.ones_like(center), None, None, False, 0.0
+        asked = [False, True, True]
+        _, squares, shift = sums_of_torch(centered.mul_(p), x, None, *statistics, asked)
+    first, second = of_channels(shift, length), of_channels(squares, length)
+    return about + first, np.maximum(second - first * first, 0)  # rounding may leave less
 
 
-def _first_sum(values: Tensor, p: Tensor) -> Tensor:
+def _first_sum(x: Tensor, p: Tensor) -> Tensor:
     """The sum whose rounding doesn't matter, and neither does what torch makes of products."""
-    if p.dim() == 3 and not per_sample(p):
-        return torch.bmm(values, p.mT).sum((0, 2))
-    return torch.mv((values.sum(2) if p.dim() == 3 else values).mT, p.view(-1))
+    if p.dim() == 3:
+        return torch.bmm(x, p.mT).sum((0, 2))
+    return torch.mv((x.sum(2) if x.dim() == 3 else x).mT, p.view(-1))
 
 
-def _over_samples(sums: Tensor, p: Tensor) -> Tensor:
-    return sums.mul_(p.view(-1, 1)).sum(0)
-
-
-def _per_channel(values: Tensor, like: Tensor) -> Tensor:
-    return values if like.dim() == 2 else values.unsqueeze(1)
-
-
-def _centered(values: Tensor, mean: Tensor, memory: Tensor) -> Tensor:
-    """x - m, in the memory if it is of the same type."""
-    out = memory if memory.dtype == values.dtype else None
-    return torch.sub(values, _per_channel(mean, values), out=out)
+def _along(values: Tensor, x: Tensor) -> Tensor:
+    """Values of columns, or for x of three dimensions of channels, to broadcast against it."""
+    return values if x.dim() == 2 else values.unsqueeze(1)
 
 
 def _affine(
@@ -209,24 +224,34 @@ def normalize_eagerly(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, share: Shares, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Output :math:`\gamma (x - m) / \sqrt{v + \varepsilon} + b`, mean, and variance to store."""
-    values, p, small = x.detach(), share.of, is_small(x)
-    if small:
-        mean, var = small_moments(values.numpy(), p.numpy().reshape(-1))
-    else:
-        y = torch.empty_like(values)
-        mean, var = moments_by_torch(values, p, scratch=y)
-    if share.corrected != 1:
-        var *= share.corrected
+    p, corrected = share.of, share.corrected
     parameters = _constant(weight, p.dtype), _constant(bias, p.dtype)
+    compute = normalize_small if is_small(x) else normalize_by_torch
+    y, mean, var = compute(x.detach(), *parameters, p, corrected, eps)
     moments = torch.from_numpy(mean), torch.from_numpy(var)
-    if small:
-        gamma, beta = (None if t is None else t.numpy() for t in parameters)
-        y = torch.from_numpy(small_normalize(values.numpy(), gamma, beta, mean, var, eps))
-    else:
-        y = _affine(values, *parameters, *moments, eps, memory=y)
-    y = NormalizeEagerly.apply(x, weight, bias, Batch(y, p, *moments, share.corrected, eps))
+    y = NormalizeEagerly.apply(x, weight, bias, Batch(y, p, *moments, corrected, eps))
     stored = moments[1] if share.stored == 1 else torch.from_numpy(var * share.stored)
     return y, moments[0], stored
+
+
+def normalize_by_torch(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    share: Tensor,
+    corrected: float,
+    eps: float,
+) -> tuple[Tensor, np.ndarray, np.ndarray]:
+    """Output, mean, and variance, as in `wbn.small.normalize_small`."""
+    y, p = torch.empty_like(x), dense_share(share, x)
+    values, scratch = cast(dense(x, share), p.dtype), dense(y, share)
+    if scratch.dtype != p.dtype:
+        scratch = torch.empty_like(values)
+    mean, var = moments_by_torch(values, p, values.shape[1] // x.shape[1], scratch)
+    if corrected != 1:
+        var *= corrected
+    moments = torch.from_numpy(mean), torch.from_numpy(var)
+    return _affine(x, weight, bias, *moments, eps, memory=y), mean, var
 
 
 def _constant(parameter: Tensor | None, dtype: torch.dtype) -> Tensor | None:
@@ -235,6 +260,16 @@ def _constant(parameter: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 
 @quietly
 def eager_gradients(
+    grad: Tensor, x: Tensor, weight: Tensor | None, *made_with: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients for x, weight and bias."""
+    if grad.stride() != x.stride():
+        grad = torch.empty_like(x).copy_(grad)
+    compute = gradients_small if is_small(x) else gradients_by_torch
+    return compute(grad, x.detach(), _constant(weight, made_with[1].dtype), *made_with)
+
+
+def gradients_by_torch(
     grad: Tensor,
     x: Tensor,
     weight: Tensor | None,
@@ -244,36 +279,35 @@ def eager_gradients(
     corrected: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients for x, weight and bias."""
-    gamma = 1.0 if weight is None else _constant(weight, mean.dtype).numpy()
-    if is_small(x):
-        arrays = grad.numpy(), x.detach().numpy(), gamma, share.numpy().reshape(-1)
-        dx, dw, db = small_gradients(*arrays, mean.numpy(), var.numpy(), corrected, eps)
-        return torch.from_numpy(dx), torch.from_numpy(dw), torch.from_numpy(db)
-    if grad.stride() != x.stride():
-        grad = torch.empty_like(x).copy_(grad)
-    statistics = mean, var, None, None, False, eps  # not those of the batch, to that kernel
-    _, grad_weight, grad_bias = sums_of_torch(grad, x, None, *statistics, [False, True, True])
-    inverse_std = 1 / np.sqrt(var.numpy() + eps)
-    factor = inverse_std * gamma
-    of_x, of_one = factor * inverse_std * grad_weight.numpy(), factor * grad_bias.numpy()
-    scale, slope, offset = map(torch.from_numpy, (factor, -corrected * of_x, -of_one))
-    grad_x, values = torch.empty_like(x), cast(dense(x), mean.dtype)
-    centered = _centered(values, mean, dense(grad_x) if values.dtype == x.dtype else values)
-    through_moments = _weighted_affine(centered, dense_share(share, x), slope, offset)
-    g, scale = cast(dense(grad), mean.dtype), _per_channel(scale, values)
-    torch.addcmul(through_moments, g, scale, out=dense(grad_x))
-    return grad_x, grad_weight, grad_bias
+    """Gradients for x, weight and bias, as in `wbn.small.gradients_small`."""
+    values, g, p = dense(x, share), dense(grad, share), dense_share(share, x)
+    length = values.shape[1] // x.shape[1]
+    of_mean, of_var = (of_columns(each.numpy(), length) for each in (mean, var))
+    statistics = of_mean, of_var, None, None, False, eps  # not those of the batch, to that kernel
+    _, *sums = sums_of_torch(g, values, None, *statistics, [False, True, True])
+    grad_weight, grad_bias = (of_channels(each, length) for each in sums)
+    factor = inverse_std = 1 / np.sqrt(var.numpy() + eps)
+    if weight is not None:
+        factor = factor * weight.numpy()
+    slopes, offsets = -corrected * factor * inverse_std * grad_weight, -factor * grad_bias
+    scale, slope, offset = (of_columns(each, length) for each in (factor, slopes, offsets))
+    grad_x, precise = torch.empty_like(x), cast(values, mean.dtype)
+    out = dense(grad_x, share)
+    memory = out if out.dtype == precise.dtype else precise
+    centered = torch.sub(precise, _along(of_mean, precise), out=memory)
+    through_moments = _weighted_affine(centered, p, slope, offset)
+    torch.addcmul(through_moments, cast(g, mean.dtype), _along(scale, precise), out=out)
+    return grad_x, torch.from_numpy(grad_weight), torch.from_numpy(grad_bias)
 
 
 def _weighted_affine(x: Tensor, p: Tensor, slope: Tensor, offset: Tensor) -> Tensor:
     """p (slope x + offset), in the memory of x."""
-    if per_sample(p):  # to torch's affine map each row of positions is a channel
+    if x.dim() == 3 and p.dim() == 2:  # to torch's affine map each row of positions is a channel
         rows = x.view(1, x.shape[0] * x.shape[1], -1)
-        slope, offset = ((p.view(-1, 1) * each).view(-1) for each in (slope, offset))
+        slope, offset = ((p * each).view(-1) for each in (slope, offset))
         moments = torch.zeros_like(slope), torch.ones_like(slope)
         return _affine(rows, slope, offset, *moments, 0.0, memory=rows).view_as(x)
-    return torch.addcmul(_per_channel(offset, x), x, _per_channel(slope, x), out=x).mul_(p)
+    return torch.addcmul(_along(offset, x), x, _along(slope, x), out=x).mul_(p)
 
 
 def _gradients(

@@ -54,10 +54,11 @@ def _update_arrays(
     """`update_running`, for arrays: where calls cost the least."""
     if momentum is None:
         momentum = 1 / (1 + num_batches_tracked.item())
-    kept = [old.numpy() for old in running]
-    new = [_between(old, own.numpy(), momentum) for old, own in zip(kept, batch, strict=True)]
-    if _storable(*new):
-        kept[0][...], kept[1][...] = new
+    mean, var = running[0].numpy(), running[1].numpy()
+    new_mean = _between(mean, batch[0].numpy(), momentum)
+    new_var = _between(var, batch[1].numpy(), momentum)
+    if _storable(new_mean, new_var):
+        mean[...], var[...] = new_mean, new_var
         increment_version(running)
         if num_batches_tracked is not None:
             num_batches_tracked.add_(1)
@@ -68,7 +69,6 @@ def _between(old: np.ndarray, new: np.ndarray, momentum: float) -> np.ndarray:
     return old + momentum * step if momentum < 0.5 else new - (1 - momentum) * step
 
 
-@quietly
 def _storable(mean: np.ndarray, var: np.ndarray) -> bool:
     root = np.sqrt(var)
     if math.isfinite(mean.dot(root)):  # a finite sum has no infinite or NaN part
@@ -115,7 +115,7 @@ def normalize_as_torch(
     y = torch.batch_norm(x, weight, bias, *running, True, momentum, eps, cudnn)
     # By a momentum of at most 1 no variance becomes negative, and NaN and infinity are in the sum.
     finite = momentum <= 1 and math.isfinite(running_mean.dot(running_var).item())
-    if not finite and not _storable(mean, var):
+    if not finite and not quietly(_storable)(mean, var):
         mean[...], var[...] = before
     elif num_batches_tracked is not None:
         num_batches_tracked.add_(1)
