@@ -69,17 +69,22 @@ def divided(
     With ``refine`` the mean is corrected by the one of the centered values,
 
     .. math::
-        m \leftarrow m + \frac{1}{Z} \sum_i w_i (x_i - m)
+        s = \frac{1}{Z} \sum_i w_i (x_i - m), \qquad
+        v = \frac{1}{D} \Bigl( \sum_i w_i (x_i - m)^2 - Z s^2 \Bigr), \qquad
+        m \leftarrow m + s
 
     which leaves no more of the first sum's rounding than the last digit, however large the
-    mean is. The experiments, whose stored results hold to the bit, do without.
+    mean is, and takes both sums at once. The experiments, whose stored results hold to the bit,
+    do without.
     """
     mean = weighted_sum(x, w, dims) / by.total
     centered = x - mean
-    if refine:
-        shift = weighted_sum(centered, w, dims) / by.total
-        mean, centered = mean + shift, centered.sub_(shift)
-    var = weighted_sum(centered.square(), w, dims, scratch=True) / by.denominator
+    shift = weighted_sum(centered, w, dims) / by.total if refine else None
+    squares = weighted_sum(centered.square(), w, dims, scratch=True)
+    if shift is not None:
+        mean, centered = mean + shift, centered - shift
+        squares = (squares - by.total * shift.square()).relu()  # rounding may leave less than 0
+    var = squares / by.denominator
     return Moments(mean, var, centered, *by)
 
 

@@ -39,7 +39,7 @@ def is_ordinary(x: Tensor) -> bool:
 class Shares(NamedTuple):
     r"""Weights as they enter sums: :math:`w_i / Z`, and numbers that belong to them."""
 
-    of: Tensor  # broadcasts against the input; sums to 1 over all positions
+    of: np.ndarray  # broadcasts against the input; sums to 1 over all positions
     smallest: float  # of the weights
     corrected: float  # Z / D, from the variance of "none" to the one normalized with
     stored: float  # from there to the variance for inference
@@ -53,8 +53,8 @@ def shares(x: Tensor, sample_weight: Tensor, correction: Correction) -> Shares:
     >>> import torch
     >>> from wbn.eager import shares
     >>> shares(torch.zeros(2, 1), torch.tensor([1.0, 3.0]), "frequency")
-    Shares(of=tensor([[0.2500],
-            [0.7500]]), smallest=1.0, corrected=1.3333333333333333, stored=1.0)
+    Shares(of=array([[0.25],
+           [0.75]], dtype=float32), smallest=1.0, corrected=1.3333333333333333, stored=1.0)
     """
     given, dtype, scale = broadcast_weight(x, sample_weight), precision_of(x), 1.0
     w = given.numpy()
@@ -72,7 +72,7 @@ def shares(x: Tensor, sample_weight: Tensor, correction: Correction) -> Shares:
     check_enough(scale * total, 1 - spread, correction, torch.finfo(dtype).eps)
     ratio = total / (total - 1 / scale) if correction == "frequency" else 1 / spread
     ratios = (1.0, ratio) if correction == "none" else (ratio, 1.0)
-    return Shares(torch.from_numpy(w / total), smallest, *ratios)
+    return Shares(w / total, smallest, *ratios)
 
 
 def contiguous(x: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ def contiguous(x: Tensor) -> Tensor:
     return x if x.is_contiguous() or x.movedim(1, -1).is_contiguous() else x.contiguous()
 
 
-def dense(x: Tensor, share: Tensor) -> Tensor:
+def dense(x: Tensor, share: np.ndarray) -> Tensor:
     """A view of x that torch has fast kernels for.
 
     Its shape is (samples, columns), in which a channel has one column or with few positions as
@@ -92,18 +92,19 @@ def dense(x: Tensor, share: Tensor) -> Tensor:
     if not x.is_contiguous():
         return x.movedim(1, -1).flatten(0, -2)
     positions = x.numel() // (x.shape[0] * x.shape[1])
-    of_samples = share.numel() == x.shape[0]
+    of_samples = share.size == x.shape[0]
     flat = positions == 1 or (positions <= FEW and of_samples)
     return x.view(len(x), -1) if flat else x.flatten(2)
 
 
-def dense_share(share: Tensor, x: Tensor) -> Tensor:
+def dense_share(share: np.ndarray, x: Tensor) -> Tensor:
     """Shares of x, as such that broadcast against its dense view."""
+    p = torch.from_numpy(share)
     if x.dim() == 2:
-        return share
+        return p
     if x.is_contiguous():
-        return share.view(len(x), 1) if share.numel() == len(x) else share.flatten(2)
-    return share.expand(-1, -1, *x.shape[2:]).reshape(-1, 1)
+        return p.view(len(x), 1) if p.numel() == len(x) else p.flatten(2)
+    return p.expand(-1, -1, *x.shape[2:]).reshape(-1, 1)
 
 
 def of_columns(values: np.ndarray, length: int) -> Tensor:
@@ -192,9 +193,9 @@ class Batch(NamedTuple):
     """An output, and the weights and moments that it was made with."""
 
     y: Tensor
-    share: Tensor
-    mean: Tensor
-    var: Tensor
+    share: np.ndarray
+    mean: np.ndarray
+    var: np.ndarray
     corrected: float
     eps: float
 
@@ -208,14 +209,14 @@ class NormalizeEagerly(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x, weight, bias, batch):
-        y, share, mean, var, ctx.corrected, ctx.eps = batch
-        ctx.save_for_backward(x, weight, share, mean, var)
+        y, *ctx.made_with = batch
+        ctx.save_for_backward(x, weight)
         return y
 
     @staticmethod
     def backward(ctx, grad):
         compute = _gradients if torch.is_grad_enabled() else eager_gradients
-        grad_x, grad_weight, grad_bias = compute(grad, *ctx.saved_tensors, ctx.corrected, ctx.eps)
+        grad_x, grad_weight, grad_bias = compute(grad, *ctx.saved_tensors, *ctx.made_with)
         _, of_weight, of_bias, _ = ctx.needs_input_grad
         return grad_x, grad_weight if of_weight else None, grad_bias if of_bias else None, None
 
@@ -224,21 +225,20 @@ def normalize_eagerly(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, share: Shares, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Output :math:`\gamma (x - m) / \sqrt{v + \varepsilon} + b`, mean, and variance to store."""
-    p, corrected = share.of, share.corrected
-    parameters = _constant(weight, p.dtype), _constant(bias, p.dtype)
+    dtype, corrected = precision_of(x), share.corrected
+    parameters = _constant(weight, dtype), _constant(bias, dtype)
     compute = normalize_small if is_small(x) else normalize_by_torch
-    y, mean, var = compute(x.detach(), *parameters, p, corrected, eps)
-    moments = torch.from_numpy(mean), torch.from_numpy(var)
-    y = NormalizeEagerly.apply(x, weight, bias, Batch(y, p, *moments, corrected, eps))
-    stored = moments[1] if share.stored == 1 else torch.from_numpy(var * share.stored)
-    return y, moments[0], stored
+    y, mean, var = compute(x.detach(), *parameters, share.of, corrected, eps)
+    y = NormalizeEagerly.apply(x, weight, bias, Batch(y, share.of, mean, var, corrected, eps))
+    stored = var if share.stored == 1 else var * share.stored
+    return y, torch.from_numpy(mean), torch.from_numpy(stored)
 
 
 def normalize_by_torch(
     x: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
-    share: Tensor,
+    share: np.ndarray,
     corrected: float,
     eps: float,
 ) -> tuple[Tensor, np.ndarray, np.ndarray]:
@@ -266,37 +266,37 @@ def eager_gradients(
     if grad.stride() != x.stride():
         grad = torch.empty_like(x).copy_(grad)
     compute = gradients_small if is_small(x) else gradients_by_torch
-    return compute(grad, x.detach(), _constant(weight, made_with[1].dtype), *made_with)
+    return compute(grad, x.detach(), _constant(weight, precision_of(x)), *made_with)
 
 
 def gradients_by_torch(
     grad: Tensor,
     x: Tensor,
     weight: Tensor | None,
-    share: Tensor,
-    mean: Tensor,
-    var: Tensor,
+    share: np.ndarray,
+    mean: np.ndarray,
+    var: np.ndarray,
     corrected: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients for x, weight and bias, as in `wbn.small.gradients_small`."""
     values, g, p = dense(x, share), dense(grad, share), dense_share(share, x)
     length = values.shape[1] // x.shape[1]
-    of_mean, of_var = (of_columns(each.numpy(), length) for each in (mean, var))
+    of_mean, of_var = (of_columns(each, length) for each in (mean, var))
     statistics = of_mean, of_var, None, None, False, eps  # not those of the batch, to that kernel
     _, *sums = sums_of_torch(g, values, None, *statistics, [False, True, True])
     grad_weight, grad_bias = (of_channels(each, length) for each in sums)
-    factor = inverse_std = 1 / np.sqrt(var.numpy() + eps)
+    factor = inverse_std = 1 / np.sqrt(var + eps)
     if weight is not None:
         factor = factor * weight.numpy()
     slopes, offsets = -corrected * factor * inverse_std * grad_weight, -factor * grad_bias
     scale, slope, offset = (of_columns(each, length) for each in (factor, slopes, offsets))
-    grad_x, precise = torch.empty_like(x), cast(values, mean.dtype)
+    grad_x, precise = torch.empty_like(x), cast(values, p.dtype)
     out = dense(grad_x, share)
     memory = out if out.dtype == precise.dtype else precise
     centered = torch.sub(precise, _along(of_mean, precise), out=memory)
     through_moments = _weighted_affine(centered, p, slope, offset)
-    torch.addcmul(through_moments, cast(g, mean.dtype), _along(scale, precise), out=out)
+    torch.addcmul(through_moments, cast(g, p.dtype), _along(scale, precise), out=out)
     return grad_x, torch.from_numpy(grad_weight), torch.from_numpy(grad_bias)
 
 
@@ -314,14 +314,14 @@ def _gradients(
     grad: Tensor,
     x: Tensor,
     weight: Tensor | None,
-    share: Tensor,
-    mean: Tensor,
-    var: Tensor,
+    share: np.ndarray,
+    mean: np.ndarray,
+    var: np.ndarray,
     corrected: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    by = Divisors(1.0, math.nan, math.nan, 1 / corrected)
-    m = divided(x.to(mean.dtype), share, reduced(x), by, refine=True)
+    by, p = Divisors(1.0, math.nan, math.nan, 1 / corrected), torch.from_numpy(share)
+    m = divided(x.to(p.dtype), p, reduced(x), by, refine=True)
     weight = None if weight is None else weight.view_as(m.mean)
-    grads = normalize_backward(grad.to(mean.dtype), m, share, weight, eps, reduced(x))
+    grads = normalize_backward(grad.to(p.dtype), m, p, weight, eps, reduced(x))
     return grads[0], grads[1].flatten(), grads[2].flatten()

@@ -137,7 +137,7 @@ def _normalize_eagerly(
         sample_weight = x.new_ones(len(x))
     share = shares(x, sample_weight, correction)
     if share.smallest == 0:
-        x = _without_masked(x, share.of)
+        x = _without_masked(x, torch.from_numpy(share.of))
     return normalize_eagerly(contiguous(x), weight, bias, share, eps)
 
 

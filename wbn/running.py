@@ -59,7 +59,8 @@ def _update_arrays(
     new_var = _between(var, batch[1].numpy(), momentum)
     if _storable(new_mean, new_var):
         mean[...], var[...] = new_mean, new_var
-        increment_version(running)
+        increment_version(running[0])
+        increment_version(running[1])
         if num_batches_tracked is not None:
             num_batches_tracked.add_(1)
 
@@ -80,11 +81,15 @@ def _replace(
     running: tuple[Tensor, Tensor], new: tuple[Tensor, Tensor], num_batches_tracked: Tensor | None
 ) -> None:
     """Take new running statistics and count their batch, without waiting for a device."""
-    taken = (new[0].isfinite() & new[1].sqrt().isfinite()).all()
+    taken = _all_storable(*new)
     for old, of_batch in zip(running, new, strict=True):
         old.copy_(torch.where(taken, of_batch, old))
     if num_batches_tracked is not None:
         num_batches_tracked.add_(taken)
+
+
+def _all_storable(mean: Tensor, var: Tensor) -> Tensor:
+    return (mean.isfinite() & var.sqrt().isfinite()).all()
 
 
 def normalize_as_torch(
@@ -104,19 +109,18 @@ def normalize_as_torch(
         return torch.batch_norm(x, weight, bias, None, None, True, 0.0, eps, cudnn)
     if momentum is None:
         momentum = 1 / (1 + num_batches_tracked.item())
-    if not _readable(running_mean):
-        new = running_mean.clone(), running_var.clone()
-        y = torch.batch_norm(x, weight, bias, *new, True, momentum, eps, cudnn)
-        _replace((running_mean, running_var), new, num_batches_tracked)
+    running, spare = (running_mean, running_var), (running_mean.clone(), running_var.clone())
+    ordinary = is_ordinary(running_mean)
+    into = running if ordinary else spare
+    y = torch.batch_norm(x, weight, bias, *into, True, momentum, eps, cudnn)
+    if not ordinary:
+        _replace(running, spare, num_batches_tracked)
         return y
-    mean, var = running_mean.numpy(), running_var.numpy()
-    before = mean.copy(), var.copy()
-    running = running_mean, running_var
-    y = torch.batch_norm(x, weight, bias, *running, True, momentum, eps, cudnn)
-    # By a momentum of at most 1 no variance becomes negative, and NaN and infinity are in the sum.
+    # By a momentum up to 1 no variance becomes negative, and NaN and infinity are in the sum.
     finite = momentum <= 1 and math.isfinite(running_mean.dot(running_var).item())
-    if not finite and not quietly(_storable)(mean, var):
-        mean[...], var[...] = before
+    if not finite and not _all_storable(*running):
+        for old, before in zip(running, spare, strict=True):
+            old.data.copy_(before)  # torch keeps them for the gradient, and does not look at them
     elif num_batches_tracked is not None:
         num_batches_tracked.add_(1)
     return y

@@ -24,7 +24,7 @@ def normalize_small(
     x: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
-    share: Tensor,
+    share: np.ndarray,
     corrected: float,
     eps: float,
 ) -> tuple[Tensor, np.ndarray, np.ndarray]:
@@ -41,14 +41,15 @@ def normalize_small(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import torch
     >>> from wbn.small import normalize_small
-    >>> x, p = torch.tensor([[0.0], [1.0]]), torch.tensor([[0.5], [0.5]])
-    >>> normalize_small(x, None, None, p, 1.0, 0.0)
+    >>> x, share = torch.tensor([[0.0], [1.0]]), np.array([[0.5], [0.5]], dtype="float32")
+    >>> normalize_small(x, None, None, share, 1.0, 0.0)
     (tensor([[-1.],
             [ 1.]]), array([0.5], dtype=float32), array([0.25], dtype=float32))
     """
-    values, p = x.numpy().reshape(x.shape[:2]), share.numpy().reshape(-1)
+    values, p = x.numpy().reshape(x.shape[:2]), share.reshape(-1)
     about = p.dot(values)
     y = values - about
     shift = p.dot(y)
@@ -69,9 +70,9 @@ def gradients_small(
     grad: Tensor,
     x: Tensor,
     weight: Tensor | None,
-    share: Tensor,
-    mean: Tensor,
-    var: Tensor,
+    share: np.ndarray,
+    mean: np.ndarray,
+    var: np.ndarray,
     corrected: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -79,22 +80,23 @@ def gradients_small(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import torch
     >>> from wbn.small import gradients_small
     >>> x, grad = torch.tensor([[0.0], [1.0], [5.0]]), torch.tensor([[1.0], [0.0], [0.0]])
-    >>> share, mean, var = torch.full((3, 1), 1 / 3), torch.tensor([2.0]), torch.tensor([14 / 3])
-    >>> gradients_small(grad, x, None, share, mean, var, 1.0, 0.0)[0].flatten()
+    >>> share, mean, var = np.full((3, 1), 1 / 3), np.array([2.0]), np.array([14 / 3])
+    >>> gradients_small(grad, x, None, share, mean, var, 1.0, 0.0)[0].flatten().float()
     tensor([ 0.1763, -0.2204,  0.0441])
     """
     shape = x.shape[:2]
-    g, through = grad.numpy().reshape(shape), x.numpy().reshape(shape) - mean.numpy()
-    scale = inverse_std = 1 / np.sqrt(var.numpy() + eps)
+    g, through = grad.numpy().reshape(shape), x.numpy().reshape(shape) - mean
+    scale = inverse_std = 1 / np.sqrt(var + eps)
     if weight is not None:
         scale = scale * weight.numpy()
     grad_weight, grad_bias = (g * through).sum(0) * inverse_std, g.sum(0)
     through *= grad_weight * inverse_std * corrected
     through += grad_bias
-    through *= share.numpy().reshape(-1, 1)
+    through *= share.reshape(-1, 1)
     grad_x = g - through
     grad_x *= scale
     found = torch.from_numpy(grad_x.reshape(x.shape))
