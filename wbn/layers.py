@@ -115,9 +115,11 @@ class WeightedBatchNorm(_BatchNorm):
 
     def _is_plain(self) -> bool:
         """Whether without weights it is torch's layer, and torch's kernel can take its batch."""
-        readable = torch.compiler.is_compiling() and self.momentum is not None
-        alone = not self.training or sharing(self.process_group) is None
-        return self.correction == "none" and alone and (plain_eager() or readable)
+        group = self.process_group
+        alone = group is None or not self.training or sharing(group) is None
+        if self.correction != "none" or not alone:
+            return False
+        return plain_eager() or (torch.compiler.is_compiling() and self.momentum is not None)
 
     def _normalize_as_torch(self, x: Tensor) -> Tensor:
         tracked, parameters = self.track_running_stats, (self.weight, self.bias)
