@@ -151,17 +151,22 @@ def _without(sample: np.ndarray, seed: int, tables: np.ndarray) -> np.ndarray:
 
 
 def by_epoch(hypothesis: Hypothesis) -> pd.DataFrame:
-    """Score of Table 2 at each stored epoch, and the mean score of the hypothesis's own runs.
+    """Score of Table 2 at each stored epoch, beside what the hypothesis's own runs show there.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each epoch, also beyond the prior: score and own.
+        A row for each epoch, also beyond the prior: score, own (the mean score of its own tables)
+        and chance (of the ranking).
     """
     rows = {}
     for epoch, runs in hypothesis.runs(prior=False).groupby("epoch"):
         sample = cube(runs)
-        rows[epoch] = {"score": score(sample, TABLE[None])[0], "own": own_scores(sample).mean()}
+        rows[epoch] = {
+            "score": score(sample, TABLE[None])[0],
+            "own": own_scores(sample).mean(),
+            "chance": chance_of_ranking(runs),
+        }
     return pd.DataFrame(rows).T.rename_axis("epoch")
 
 

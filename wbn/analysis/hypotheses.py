@@ -70,6 +70,11 @@ class Hypothesis:
     inference: str
     training: str = "reference"
 
+    @property
+    def by_test_images(self) -> bool:
+        """Whether test images are normalized with moments of test images."""
+        return not self.inference.startswith(("batch_average", "pooled", "moving", "never"))
+
     def runs(self, prior: bool = True) -> pd.DataFrame:
         """Stored rows of three experiments and methods, at the epochs of the prior or at all."""
         rows = _rows(NETWORKS if self.training == "reference" else OTHERS)

@@ -6,7 +6,7 @@ from functools import cache
 
 import pandas as pd
 
-from wbn.analysis.forensics import board, recovered
+from wbn.analysis.forensics import board, by_epoch, recovered
 from wbn.analysis.hypotheses import HYPOTHESES, TEXT
 from wbn.analysis.ledger.statement import Statement
 from wbn.analysis.scores import PRINTED
@@ -36,6 +36,13 @@ def given_back() -> list[str]:
     return [percent(sum(shares.iloc[i, i] for i in range(len(shares))) / len(shares), 0)]
 
 
+def medians_after(epoch: int) -> list[object]:
+    """The epoch, and median scores of the hypotheses with test images and without."""
+    scores = pd.Series([by_epoch(hypothesis).score[epoch] for hypothesis in HYPOTHESES])
+    medians = scores.groupby([hypothesis.by_test_images for hypothesis in HYPOTHESES]).median()
+    return [epoch, percent(medians[True]), percent(medians[False])]
+
+
 BOARD = "results/forensics and forensics_training, wbn.analysis.forensics"
 
 ORIGIN = (
@@ -48,5 +55,10 @@ ORIGIN = (
     ),
     Statement("{} of {} hypotheses explain both", BOARD, explaining),
     Statement("{} % of the tables that we make ourselves", BOARD, given_back),
+    Statement(
+        "After {} epochs the median score is {} points with test images and {} without",
+        BOARD,
+        lambda: medians_after(100),
+    ),
     Statement("the {} minority accuracies", "the paper's Table 2", lambda: [count(len(PRINTED))]),
 )
