@@ -1,4 +1,4 @@
-"""Where the time of a small training step goes: the operators that it calls."""
+"""Where the time of a training step goes: the operators that it calls."""
 
 from collections import Counter
 
@@ -7,11 +7,11 @@ from torch.profiler import profile
 
 from benchmarks.layers import LAYERS, inputs, step
 
-SHAPE = (100, 200)
+SHAPE = (256, 1024)
 
 
 def counted() -> list[dict]:
-    """Operators of a training step on (100, 200), those that others call left out."""
+    """Operators of a training step, those that others call left out."""
     x, grad, w = inputs(SHAPE)
     plain, ours = (layer(SHAPE[1]) for layer in LAYERS[len(SHAPE)])
     runs = {

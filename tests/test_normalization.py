@@ -11,7 +11,6 @@ from torch.testing import assert_close
 
 from wbn.functional import weighted_batch_norm, weighted_moments
 from wbn.layers import WeightedBatchNorm1d
-from wbn.running import update_running
 
 NAN, INF = float("nan"), float("inf")
 CORRECTIONS = ("frequency", "reliability", "none")
@@ -205,15 +204,3 @@ def test_an_empty_batch_passes_as_in_torch(shape, weighted, correction):
         assert torch.equal(layer.running_mean, torch.zeros(3))
         assert torch.equal(layer.running_var, torch.ones(3))
     assert ours.num_batches_tracked == 0
-
-
-@pytest.mark.parametrize(
-    ("mean", "var"), [(NAN, 1.0), (0.0, NAN), (INF, 1.0), (0.0, INF), (0.0, -20.0), (-3e38, 1.0)]
-)
-def test_what_is_not_stored(mean, var):
-    running_mean, running_var, count = torch.full((2,), 3e38), torch.ones(2), torch.tensor(5)
-    batch = torch.tensor([0.0, mean]), torch.tensor([1.0, var])
-    update_running(running_mean, running_var, *batch, 0.5, count)
-    assert torch.equal(running_mean, torch.full((2,), 3e38))
-    assert torch.equal(running_var, torch.ones(2))
-    assert count == 5

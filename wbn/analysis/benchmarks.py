@@ -19,6 +19,11 @@ TIMED = (
     "recall", "running", "small",
 )  # fmt: skip
 
+VIEWS = (
+    "detach", "expand", "flatten", "lift_fresh", "movedim", "mT", "promote_types", "reshape",
+    "resolve_conj", "resolve_neg", "slice", "to", "unsqueeze", "view",
+)  # fmt: skip
+
 
 def code_hash(folder: Path | None = None) -> str:
     """Hash of the layer's code: what Python runs, without docstrings, comments and layout.
@@ -126,7 +131,10 @@ def behaviors() -> pd.DataFrame:
 
 
 def operators() -> pd.DataFrame:
-    """Operators that a training step calls, before the layer was rewritten for speed and now."""
-    now, before = table("operators"), table("operators_before")
-    calls = {"before": before, "now": now}
-    return pd.DataFrame({k: t.groupby("candidate")["calls"].sum() for k, t in calls.items()})
+    """Operators that a training step calls, before the layer was rewritten for speed and now.
+
+    Those that only give another view of a tensor, or check whether one is needed, are left out.
+    """
+    calls = {"before": table("operators_before"), "now": table("operators")}
+    at_work = {k: t[~t["operator"].isin(VIEWS)] for k, t in calls.items()}
+    return pd.DataFrame({k: t.groupby("candidate")["calls"].sum() for k, t in at_work.items()})
