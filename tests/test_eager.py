@@ -72,8 +72,8 @@ def test_gradients_are_those_of_autograd_through_the_core(shape, layout, correct
     y.backward(grad.double())
 
     share, mean, var = moments_of(x, w, correction)
-    made_with = share.of, mean.numpy(), var.numpy(), share.corrected, 1e-3
-    found = eager_gradients(grad, x, weight.to(mean.dtype), *made_with)
+    made = small.Made(share, mean.numpy(), var.numpy(), 1e-3)
+    found = eager_gradients(grad, x, weight.to(mean.dtype), made)
     close = {} if dtype == torch.float64 else {"rtol": 1e-2, "atol": 1e-2}
     for ours, leaf in zip(found, leaves, strict=True):
         assert_close(ours.double(), leaf.grad, **close)

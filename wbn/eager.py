@@ -8,7 +8,6 @@ Larger batches pass through torch's own kernels.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,7 +23,7 @@ from wbn.checks import (
 )
 from wbn.core import divided, normalize_backward, plain_eager, reduced
 from wbn.divisors import Divisors, pairs, scaled
-from wbn.small import gradients_small, is_small, normalize_small
+from wbn.small import Made, Shares, gradients_small, is_small, normalize_small
 
 sums_of_torch = torch.ops.aten.native_batch_norm_backward.default
 FEW = 16  # positions: below it, torch's kernels for images are slow
@@ -34,15 +33,6 @@ quietly = np.errstate(all="ignore")  # what is not finite is refused or told els
 def is_ordinary(x: Tensor) -> bool:
     """Whether x is an ordinary tensor on the CPU, outside of torch.compile and torch.func."""
     return type(x) in (Tensor, nn.Parameter) and x.is_cpu and plain_eager()
-
-
-class Shares(NamedTuple):
-    r"""Weights as they enter sums: :math:`w_i / Z`, and numbers that belong to them."""
-
-    of: np.ndarray  # broadcasts against the input; sums to 1 over all positions
-    smallest: float  # of the weights
-    corrected: float  # Z / D, from the variance of "none" to the one normalized with
-    stored: float  # from there to the variance for inference
 
 
 def shares(x: Tensor, sample_weight: Tensor, correction: Correction) -> Shares:
@@ -189,17 +179,6 @@ def _affine(
     return torch.native_batch_norm(*arguments, out=(memory, *nothing))[0]
 
 
-class Batch(NamedTuple):
-    """An output, and the weights and moments that it was made with."""
-
-    y: Tensor
-    share: np.ndarray
-    mean: np.ndarray
-    var: np.ndarray
-    corrected: float
-    eps: float
-
-
 class NormalizeEagerly(torch.autograd.Function):
     """The output of a batch, with the gradient of `normalize_backward`.
 
@@ -208,15 +187,15 @@ class NormalizeEagerly(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, x, weight, bias, batch):
-        y, *ctx.made_with = batch
+    def forward(ctx, x, weight, bias, output):
+        y, ctx.made = output
         ctx.save_for_backward(x, weight)
         return y
 
     @staticmethod
     def backward(ctx, grad):
         compute = _gradients if torch.is_grad_enabled() else eager_gradients
-        grad_x, grad_weight, grad_bias = compute(grad, *ctx.saved_tensors, *ctx.made_with)
+        grad_x, grad_weight, grad_bias = compute(grad, *ctx.saved_tensors, ctx.made)
         _, of_weight, of_bias, _ = ctx.needs_input_grad
         return grad_x, grad_weight if of_weight else None, grad_bias if of_bias else None, None
 
@@ -225,61 +204,51 @@ def normalize_eagerly(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, share: Shares, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Output :math:`\gamma (x - m) / \sqrt{v + \varepsilon} + b`, mean, and variance to store."""
-    dtype, corrected = precision_of(x), share.corrected
-    parameters = _constant(weight, dtype), _constant(bias, dtype)
+    parameters = _constant(weight, x), _constant(bias, x)
     compute = normalize_small if is_small(x) else normalize_by_torch
-    y, mean, var = compute(x.detach(), *parameters, share.of, corrected, eps)
-    y = NormalizeEagerly.apply(x, weight, bias, Batch(y, share.of, mean, var, corrected, eps))
-    stored = var if share.stored == 1 else var * share.stored
-    return y, torch.from_numpy(mean), torch.from_numpy(stored)
+    y, made = compute(x.detach(), *parameters, share, eps)
+    y = NormalizeEagerly.apply(x, weight, bias, (y, made))  # in a tuple: it is no input
+    stored = made.var if share.stored == 1 else made.var * share.stored
+    return y, torch.from_numpy(made.mean), torch.from_numpy(stored)
 
 
 def normalize_by_torch(
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    share: np.ndarray,
-    corrected: float,
-    eps: float,
-) -> tuple[Tensor, np.ndarray, np.ndarray]:
-    """Output, mean, and variance, as in `wbn.small.normalize_small`."""
-    y, p = torch.empty_like(x), dense_share(share, x)
-    values, scratch = cast(dense(x, share), p.dtype), dense(y, share)
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, share: Shares, eps: float
+) -> tuple[Tensor, Made]:
+    """What `wbn.small.normalize_small` does, for batches of any size and shape."""
+    y, p = torch.empty_like(x), dense_share(share.of, x)
+    values, scratch = cast(dense(x, share.of), p.dtype), dense(y, share.of)
     if scratch.dtype != p.dtype:
         scratch = torch.empty_like(values)
     mean, var = moments_by_torch(values, p, values.shape[1] // x.shape[1], scratch)
-    if corrected != 1:
-        var *= corrected
+    if share.corrected != 1:
+        var *= share.corrected
     moments = torch.from_numpy(mean), torch.from_numpy(var)
-    return _affine(x, weight, bias, *moments, eps, memory=y), mean, var
+    y = _affine(x, weight, bias, *moments, eps, memory=y)
+    return y, Made(share, mean, var, eps)
 
 
-def _constant(parameter: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    return None if parameter is None else cast(parameter.detach(), dtype)
+def _constant(parameter: Tensor | None, x: Tensor) -> Tensor | None:
+    """A parameter without its gradient, in the precision for x."""
+    return None if parameter is None else cast(parameter.detach(), precision_of(x))
 
 
 @quietly
 def eager_gradients(
-    grad: Tensor, x: Tensor, weight: Tensor | None, *made_with: Any
+    grad: Tensor, x: Tensor, weight: Tensor | None, made: Made
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients for x, weight and bias."""
     if grad.stride() != x.stride():
         grad = torch.empty_like(x).copy_(grad)
     compute = gradients_small if is_small(x) else gradients_by_torch
-    return compute(grad, x.detach(), _constant(weight, precision_of(x)), *made_with)
+    return compute(grad, x.detach(), _constant(weight, x), made)
 
 
 def gradients_by_torch(
-    grad: Tensor,
-    x: Tensor,
-    weight: Tensor | None,
-    share: np.ndarray,
-    mean: np.ndarray,
-    var: np.ndarray,
-    corrected: float,
-    eps: float,
+    grad: Tensor, x: Tensor, weight: Tensor | None, made: Made
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients for x, weight and bias, as in `wbn.small.gradients_small`."""
+    """What `wbn.small.gradients_small` does, for batches of any size and shape."""
+    (share, _, corrected, _), mean, var, eps = made
     values, g, p = dense(x, share), dense(grad, share), dense_share(share, x)
     length = values.shape[1] // x.shape[1]
     of_mean, of_var = (of_columns(each, length) for each in (mean, var))
@@ -311,17 +280,12 @@ def _weighted_affine(x: Tensor, p: Tensor, slope: Tensor, offset: Tensor) -> Ten
 
 
 def _gradients(
-    grad: Tensor,
-    x: Tensor,
-    weight: Tensor | None,
-    share: np.ndarray,
-    mean: np.ndarray,
-    var: np.ndarray,
-    corrected: float,
-    eps: float,
+    grad: Tensor, x: Tensor, weight: Tensor | None, made: Made
 ) -> tuple[Tensor, Tensor, Tensor]:
-    by, p = Divisors(1.0, math.nan, math.nan, 1 / corrected), torch.from_numpy(share)
+    """Gradients by formulas that autograd can see through."""
+    p, corrected = torch.from_numpy(made.share.of), made.share.corrected
+    by = Divisors(1.0, math.nan, math.nan, 1 / corrected)
     m = divided(x.to(p.dtype), p, reduced(x), by, refine=True)
     weight = None if weight is None else weight.view_as(m.mean)
-    grads = normalize_backward(grad.to(p.dtype), m, p, weight, eps, reduced(x))
+    grads = normalize_backward(grad.to(p.dtype), m, p, weight, made.eps, reduced(x))
     return grads[0], grads[1].flatten(), grads[2].flatten()
