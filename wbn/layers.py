@@ -75,12 +75,8 @@ class WeightedBatchNorm(_BatchNorm):
 
     def _forward(self, x: Tensor, sample_weight: Tensor | None) -> Tensor:
         self._check_input_dim(x)
-        check_input(x)
-        if x.shape[1] != self.num_features:
-            raise ValueError(
-                f"the input of shape {tuple(x.shape)} has {x.shape[1]} channels "
-                f"(dimension 1), but the layer has {self.num_features}"
-            )
+        if not (x.is_floating_point() and x.shape[1] == self.num_features > 0):
+            self._refuse(x)
         # Asked for in eval mode too, so that a context around it counts as used.
         evaluating = not self.training and self.running_mean is not None
         unneeded = evaluating or sample_weight is not None
@@ -102,6 +98,13 @@ class WeightedBatchNorm(_BatchNorm):
             before = self._calls[-1:] if self.process_group is None else ()
             self._calls = (*before, Call(shared, mean, var))
         return y
+
+    def _refuse(self, x: Tensor) -> None:
+        check_input(x)
+        raise ValueError(
+            f"the input of shape {tuple(x.shape)} has {x.shape[1]} channels "
+            f"(dimension 1), but the layer has {self.num_features}"
+        )
 
     def _normalize(self, x: Tensor, sample_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Output, and the mean and variance of the batch."""
