@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
+from torch.utils.flop_counter import FlopCounterMode
 
 from wbn import small
 from wbn.core import moments, normalize, reduced
@@ -163,3 +164,77 @@ def test_the_output_may_be_overwritten(shape, layout, by):
         relu(weighted_batch_norm(leaf, w, training=True)).square().sum().backward()
         found.append(leaf.grad)
     assert_close(*found)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 2), (3, 2, 2)])
+@pytest.mark.parametrize("correction", ["reliability", "none"])
+def test_one_sample_may_have_all_the_weight_if_it_has_two_positions(shape, correction):
+    for seed in range(20):
+        w = torch.zeros(shape[0])
+        w[0] = 0.5 + torch.rand(1, generator=torch.Generator().manual_seed(seed))
+        found = shares(normal(*shape), w, correction)
+        assert 1 / max(found.corrected, found.stored) == pytest.approx(0.5, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("per_position", [False, True])
+def test_autocast_is_for_products_and_not_for_moments(per_position, dtype, by):
+    shape = (5, 3, 20)
+    x, w = 1e3 + normal(*shape), weights(shape, per_position)
+    expected = weighted_batch_norm(x, w, training=True)
+    with torch.autocast("cpu", dtype=dtype):
+        assert_close(weighted_batch_norm(x, w, training=True), expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_dimension_of_one_may_have_any_stride(axis, by):
+    array = normal(8, 40).numpy()
+    x = torch.from_numpy(array[None] if axis == 0 else array[:, None]).requires_grad_()
+    plain = x.detach().clone(memory_format=torch.contiguous_format).requires_grad_()
+    for leaf in (x, plain):
+        weighted_batch_norm(leaf, torch.ones(len(leaf)), training=True).pow(3).sum().backward()
+    assert_close(x.grad, plain.grad)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_batch_of_gradients_is_one_gradient_after_the_other(shape, by):
+    x, w = normal(*shape).requires_grad_(), weights(shape, per_position=False)
+    weight = normal(shape[1], seed=1).requires_grad_()
+    y = weighted_batch_norm(x, w, weight=weight, training=True)
+    grads = normal(4, *shape, seed=2)
+    together = torch.autograd.grad(y, (x, weight), grads, is_grads_batched=True, retain_graph=True)
+    single = [torch.autograd.grad(y, (x, weight), g, retain_graph=True) for g in grads]
+    assert_close(together, tuple(torch.stack(each) for each in zip(*single, strict=True)))
+
+
+def test_a_hook_may_save_the_input_in_another_layout(by):
+    x, w, grad = normal(5, 3, 4).requires_grad_(), torch.ones(5), normal(5, 3, 4, seed=1)
+    (expected,) = torch.autograd.grad(weighted_batch_norm(x, w, training=True), x, grad)
+    turned = (lambda t: t.detach().transpose(0, -1).contiguous(), lambda t: t.transpose(0, -1))
+    with torch.autograd.graph.saved_tensors_hooks(*turned):
+        y = weighted_batch_norm(x, w, training=True)
+    assert_close(torch.autograd.grad(y, x, grad)[0], expected)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_eps_may_be_a_number_of_numpy(shape, by):
+    x, w = normal(*shape).requires_grad_(), torch.ones(shape[0])
+    y = weighted_batch_norm(x, w, training=True, eps=np.float64(1e-5))
+    y.sum().backward()
+    assert y.dtype == x.grad.dtype == torch.float32
+
+
+def test_a_share_that_is_zero_in_single_precision_is_a_mask(by):
+    x, w = normal(4, 2), torch.tensor([1e-300, 1.0, 2.0, 3.0], dtype=torch.float64)
+    x[0] = torch.nan
+    assert weighted_batch_norm(x, w, training=True)[1:].isfinite().all()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_traces_sees_operators_of_torch():
+    x, other, w = normal(5, 3), normal(5, 3, seed=1), torch.rand(5) + 1
+    traced = torch.jit.trace(lambda x, w: weighted_batch_norm(x, w, training=True), (x, w))
+    assert_close(traced(other, w), weighted_batch_norm(other, w, training=True))
+    with FlopCounterMode(display=False):
+        assert not is_ordinary(x)
+    assert is_ordinary(x)

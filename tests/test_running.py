@@ -89,3 +89,10 @@ def test_autograd_notices_that_they_have_changed():
     layer.train()(x.detach(), torch.ones(4))
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+def test_mean_and_variance_may_be_of_different_precision():
+    running = torch.zeros(2), torch.ones(2, dtype=torch.bfloat16)
+    update_running(*running, torch.ones(2), torch.full((2,), 3.0), 0.5)
+    assert_close(running[0], torch.full((2,), 0.5))
+    assert_close(running[1], torch.full((2,), 2.0, dtype=torch.bfloat16))

@@ -12,6 +12,8 @@ import math
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch._C import _len_torch_dispatch_stack
+from torch._C._functorch import is_legacy_batchedtensor
 
 from wbn.checks import (
     Correction,
@@ -31,8 +33,9 @@ quietly = np.errstate(all="ignore")  # what is not finite is refused or told els
 
 
 def is_ordinary(x: Tensor) -> bool:
-    """Whether x is an ordinary tensor on the CPU, outside of torch.compile and torch.func."""
-    return type(x) in (Tensor, nn.Parameter) and x.is_cpu and plain_eager()
+    """Whether x is an ordinary tensor on the CPU, and nobody traces what is done with it."""
+    plain = type(x) in (Tensor, nn.Parameter) and x.is_cpu and plain_eager()
+    return plain and torch._C._get_tracing_state() is None and not _len_torch_dispatch_stack()
 
 
 def shares(x: Tensor, sample_weight: Tensor, correction: Correction) -> Shares:
@@ -44,7 +47,7 @@ def shares(x: Tensor, sample_weight: Tensor, correction: Correction) -> Shares:
     >>> from wbn.eager import shares
     >>> shares(torch.zeros(2, 1), torch.tensor([1.0, 3.0]), "frequency")
     Shares(of=array([[0.25],
-           [0.75]], dtype=float32), smallest=1.0, corrected=1.3333333333333333, stored=1.0)
+           [0.75]], dtype=float32), smallest=0.25, corrected=1.3333333333333333, stored=1.0)
     """
     given, dtype, scale = broadcast_weight(x, sample_weight), precision_of(x), 1.0
     w = given.numpy()
@@ -54,15 +57,16 @@ def shares(x: Tensor, sample_weight: Tensor, correction: Correction) -> Shares:
         w, scale = given.numpy(), power.item()
         each = float(w.sum())
     flat = w.reshape(-1)
-    total = each * (x.numel() // (x.shape[1] * flat.size))
+    copies = x.numel() // (x.shape[1] * flat.size)
+    total = each * copies
     check_not_negative(smallest, scale * total)
     spread = 1 - float(flat.dot(flat)) / (each * total or math.nan)
     if spread < 0.5:  # and its digits are lost in the difference
-        spread = 2 * pairs(given.reshape(-1)).item() / (each * total)
+        spread = 1 - 1 / copies + 2 * pairs(given.reshape(-1)).item() / (each * total)
     check_enough(scale * total, 1 - spread, correction, torch.finfo(dtype).eps)
     ratio = total / (total - 1 / scale) if correction == "frequency" else 1 / spread
     ratios = (1.0, ratio) if correction == "none" else (ratio, 1.0)
-    return Shares(w / total, smallest, *ratios)
+    return Shares(w / total, smallest / (scale * total), *ratios)
 
 
 def contiguous(x: Tensor) -> Tensor:
@@ -136,7 +140,7 @@ def moments_by_torch(
     >>> moments_by_torch(x, torch.tensor([[0.25], [0.75]]), 1, torch.empty_like(x))
     (array([0.75], dtype=float32), array([0.1875], dtype=float32))
     """
-    about = of_channels(_first_sum(x, p), length)
+    about = of_channels(_first_sum(x, p, scratch), length)
     center = of_columns(about, length)
     centered = torch.sub(x, _along(center, x), out=scratch)
     if x.dim() == 3 and p.dim() == 2:  # positions first, then samples
@@ -150,10 +154,10 @@ def moments_by_torch(
     return about + first, np.maximum(second - first * first, 0)  # rounding may leave less
 
 
-def _first_sum(x: Tensor, p: Tensor) -> Tensor:
+def _first_sum(x: Tensor, p: Tensor, scratch: Tensor) -> Tensor:
     """The sum whose rounding doesn't matter, and neither does what torch makes of products."""
     if p.dim() == 3:
-        return torch.bmm(x, p.mT).sum((0, 2))
+        return torch.mul(x, p, out=scratch).sum((0, 2))
     return torch.mv((x.sum(2) if x.dim() == 3 else x).mT, p.view(-1))
 
 
@@ -183,7 +187,7 @@ class NormalizeEagerly(torch.autograd.Function):
     """The output of a batch, with the gradient of `normalize_backward`.
 
     It holds what goes through the moments. Where it is differentiated again, autograd is to see
-    how they depend on x.
+    how they depend on x; a batch of gradients takes the same formulas.
     """
 
     @staticmethod
@@ -194,7 +198,8 @@ class NormalizeEagerly(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        compute = _gradients if torch.is_grad_enabled() else eager_gradients
+        again = torch.is_grad_enabled() or is_legacy_batchedtensor(grad)
+        compute = _gradients if again else eager_gradients
         grad_x, grad_weight, grad_bias = compute(grad, *ctx.saved_tensors, ctx.made)
         _, of_weight, of_bias, _ = ctx.needs_input_grad
         return grad_x, grad_weight if of_weight else None, grad_bias if of_bias else None, None
@@ -206,7 +211,7 @@ def normalize_eagerly(
     r"""Output :math:`\gamma (x - m) / \sqrt{v + \varepsilon} + b`, mean, and variance to store."""
     parameters = _constant(weight, x), _constant(bias, x)
     compute = normalize_small if is_small(x) else normalize_by_torch
-    y, made = compute(x.detach(), *parameters, share, eps)
+    y, made = compute(x.detach(), *parameters, share, float(eps))
     y = NormalizeEagerly.apply(x, weight, bias, (y, made))  # in a tuple: it is no input
     stored = made.var if share.stored == 1 else made.var * share.stored
     return y, torch.from_numpy(made.mean), torch.from_numpy(stored)
@@ -238,6 +243,7 @@ def eager_gradients(
     grad: Tensor, x: Tensor, weight: Tensor | None, made: Made
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients for x, weight and bias."""
+    x = contiguous(x)  # as it was, unless a hook of autograd has saved it in another way
     if grad.stride() != x.stride():
         grad = torch.empty_like(x).copy_(grad)
     compute = gradients_small if is_small(x) else gradients_by_torch
@@ -275,7 +281,8 @@ def _weighted_affine(x: Tensor, p: Tensor, slope: Tensor, offset: Tensor) -> Ten
         rows = x.view(1, x.shape[0] * x.shape[1], -1)
         slope, offset = ((p * each).view(-1) for each in (slope, offset))
         moments = torch.zeros_like(slope), torch.ones_like(slope)
-        return _affine(rows, slope, offset, *moments, 0.0, memory=rows).view_as(x)
+        _affine(rows, slope, offset, *moments, 0.0, memory=rows)
+        return x
     return torch.addcmul(_along(offset, x), x, _along(slope, x), out=x).mul_(p)
 
 
@@ -288,4 +295,4 @@ def _gradients(
     m = divided(x.to(p.dtype), p, reduced(x), by, refine=True)
     weight = None if weight is None else weight.view_as(m.mean)
     grads = normalize_backward(grad.to(p.dtype), m, p, weight, made.eps, reduced(x))
-    return grads[0], grads[1].flatten(), grads[2].flatten()
+    return grads[0], grads[1].reshape(-1), grads[2].reshape(-1)

@@ -77,7 +77,11 @@ class _Normalize(torch.autograd.Function):
         parameters = zip(others, ctx.needs_input_grad[1:3], strict=True)
         # No gradient for w, eps, the group and the seven moments: the one of x, in closed form,
         # already holds what goes through the moments.
-        return grad_x, *(g.flatten() if needed else None for g, needed in parameters), *(None,) * 10
+        return (
+            grad_x,
+            *(g.reshape(-1) if needed else None for g, needed in parameters),
+            *(None,) * 10,
+        )
 
 
 def _per_channel(parameter: Tensor | None, like: Tensor) -> Tensor | None:
@@ -136,7 +140,7 @@ def _normalize_eagerly(
     if sample_weight is None:
         sample_weight = x.new_ones(len(x))
     share = shares(x, sample_weight, correction)
-    if share.smallest == 0:
+    if share.smallest < 1e-37:  # and maybe zero, in single precision
         x = _without_masked(x, torch.from_numpy(share.of))
     return normalize_eagerly(contiguous(x), weight, bias, share, eps)
 

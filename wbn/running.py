@@ -11,6 +11,7 @@ from torch.autograd.graph import increment_version
 
 from wbn.checks import cast, check_count
 from wbn.eager import is_ordinary, quietly
+from wbn.small import PRECISIONS
 
 
 def update_running(
@@ -29,7 +30,7 @@ def update_running(
     """
     running = running_mean, running_var
     batch = cast(mean, running_mean.dtype), cast(var, running_var.dtype)
-    if _readable(running_mean):
+    if _readable(running_mean, running_var):
         _update_arrays(running, batch, momentum, num_batches_tracked)
         return
     alpha: float | Tensor | None = momentum
@@ -39,9 +40,9 @@ def update_running(
     _replace(running, new, num_batches_tracked)
 
 
-def _readable(running: Tensor) -> bool:
+def _readable(mean: Tensor, var: Tensor) -> bool:
     """Whether NumPy can read them, in eager mode on the CPU."""
-    return is_ordinary(running) and running.dtype in (torch.float32, torch.float64)
+    return is_ordinary(mean) and mean.dtype in PRECISIONS and var.dtype in PRECISIONS
 
 
 @quietly

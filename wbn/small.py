@@ -19,7 +19,7 @@ class Shares(NamedTuple):
     r"""Weights as they enter sums: :math:`w_i / Z`, and numbers that belong to them."""
 
     of: np.ndarray  # broadcasts against the input; sums to 1 over all positions
-    smallest: float  # of the weights
+    smallest: float  # of them
     corrected: float  # Z / D, from the variance of "none" to the one normalized with
     stored: float  # from there to the variance for inference
 
