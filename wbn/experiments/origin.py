@@ -19,7 +19,7 @@ from wbn.experiments.training import THREADS
 # The files whose content decides the numbers of a run.
 SOURCES = (
     "arrays", "checks", "context", "core", "distributed", "divisors", "eager", "layers",
-    "loss", "normalization", "recall", "weights",
+    "loss", "normalization", "recall", "running", "small", "weights",
     "experiments/block", "experiments/convolution", "experiments/data",
     "experiments/diagnosis", "experiments/draw", "experiments/evaluation", "experiments/fetch",
     "experiments/layer", "experiments/network", "experiments/probe", "experiments/protocol",
