@@ -79,7 +79,7 @@ test: lint unit notebooks browser ## everything that CI checks: lint, unit tests
 
 env: .venv/.installed ## create .venv with every dependency (CPU=1 TORCH_INDEX=...: without CUDA, 2 GB instead of 6)
 
-.venv/.installed: requirements.lock pyproject.toml
+.venv/.installed: requirements.lock pyproject.toml setup.py $(wildcard wbn/native/*)
 	@$(PYTHON) -c 'import sys; sys.exit(f"wbn needs Python 3.11 or newer, this is {sys.version.split()[0]}: try make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || { echo "Creating .venv ..."; $(PYTHON) -m venv .venv; }
 ifeq ($(PLATFORM) $(CPU),Linux x86_64 1)

@@ -132,16 +132,16 @@ def test_public_names_are_typed_for_users(tmp_path):
 
 def test_the_wheel_says_that_it_is_typed():
     assert (ROOT / "wbn" / "py.typed").is_file()
-    assert SETTINGS["tool"]["setuptools"]["package-data"]["wbn"] == ["py.typed"]
+    assert SETTINGS["tool"]["setuptools"]["package-data"]["wbn"] == ["py.typed", "native/*"]
 
 
 def test_source_distribution_holds_what_the_tests_read(tmp_path):
-    made = shutil.ignore_patterns("__pycache__", ".*_cache", ".ipynb_checkpoints", "*.csv")
+    made = shutil.ignore_patterns("__pycache__", ".*_cache", ".ipynb_checkpoints", "*.csv", "*.so")
     for folder in ("tests", "book", "results", "data_scripts", "benchmarks", "wbn", ".ci"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=made)  # a table is like another
-    for pattern in ("*.md", "*.yml", "*.toml", "*.lock", "*.in", "LICENSE", "Makefile", "*.cff"):
-        for path in ROOT.glob(pattern):
-            shutil.copy(path, tmp_path)
+    patterns = "*.md", "*.yml", "*.toml", "*.lock", "*.in", "*.cff", "*.py", "LICENSE", "Makefile"
+    for path in [path for pattern in patterns for path in ROOT.glob(pattern)]:
+        shutil.copy(path, tmp_path)
     files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     build = "from setuptools.build_meta import build_sdist; build_sdist('dist')"
     subprocess.run([sys.executable, "-c", build], cwd=tmp_path, check=True, capture_output=True)
@@ -155,7 +155,7 @@ def test_source_distribution_holds_what_the_tests_read(tmp_path):
 @pytest.fixture
 def installed(tmp_path):
     """What `make env` calls in a fresh checkout, by a Python that writes its arguments down."""
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+    for name in ("Makefile", "requirements.lock", "pyproject.toml", "setup.py"):
         shutil.copy(ROOT / name, tmp_path)
     folder = tmp_path / ".venv" / "bin"
     folder.mkdir(parents=True)

@@ -71,6 +71,13 @@ def broadcast_weight(x: Tensor, sample_weight: Tensor) -> Tensor:
 
     They keep their range: their precision is at least single, that of x, and their own.
     """
+    w = checked_weight(x, sample_weight)
+    positions = x.shape[2:] if w.dim() > 1 else (1 for _ in x.shape[2:])
+    return w.reshape(len(x), 1, *positions)
+
+
+def checked_weight(x: Tensor, sample_weight: Tensor) -> Tensor:
+    """Weights of shape (N,) or (N, \\*positions) for x, refused if they are not."""
     if not isinstance(sample_weight, Tensor):
         raise ValueError(
             f"sample_weight is a {type(sample_weight).__name__}; make it a tensor with "
@@ -87,11 +94,7 @@ def broadcast_weight(x: Tensor, sample_weight: Tensor) -> Tensor:
             "weights that are whole numbers"
         )
     batch, _, *positions = x.shape
-    if sample_weight.shape == (batch,):
-        shape = (batch, *(1 for _ in x.shape[1:]))
-    elif sample_weight.shape == (batch, *positions):
-        shape = (batch, 1, *positions)
-    else:
+    if sample_weight.shape not in ((batch,), (batch, *positions)):
         each = f" or {(batch, *positions)}" if positions else ""
         raise ValueError(
             f"sample_weight (an argument, or from the surrounding sample_weights) has shape "
@@ -104,9 +107,8 @@ def broadcast_weight(x: Tensor, sample_weight: Tensor) -> Tensor:
             f"sample_weight is on {sample_weight.device} and the input on {x.device}: move the "
             "weights with .to(x.device)"
         )
-    if sample_weight.dtype != torch.float64:
-        sample_weight = cast(sample_weight, precision_of(x))
-    return sample_weight.reshape(shape)
+    wide = sample_weight.dtype == torch.float64
+    return sample_weight if wide else cast(sample_weight, precision_of(x))
 
 
 def cast(x: Tensor, dtype: torch.dtype) -> Tensor:

@@ -143,6 +143,16 @@ def weighted_sum(
     return values.sum(dims, keepdim=True)
 
 
+def counted(x: Tensor, w: Tensor) -> Tensor:
+    """x with zeros for what has no weight and would not vanish in a product with zero."""
+    return x.where((w != 0) | (x.abs() < largest_counted(w.dtype)), 0)
+
+
+def largest_counted(dtype: torch.dtype) -> float:
+    """Sums of squares of values below it are finite, for as many as there may be."""
+    return torch.finfo(dtype).max ** 0.25
+
+
 def normalize(
     centered: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:

@@ -36,10 +36,18 @@ from wbn.checks import (
     precision_of,
     values_checkable,
 )
-from wbn.core import Moments, divided, normalize, normalize_backward, reduced
+from wbn.core import (
+    Moments,
+    counted,
+    divided,
+    largest_counted,
+    normalize,
+    normalize_backward,
+    reduced,
+)
 from wbn.distributed import Group, gather_moments, sum_over_processes
 from wbn.divisors import Divisors, corrected, divisors, pair_divisors, scaled
-from wbn.eager import contiguous, is_ordinary, normalize_eagerly, quietly, shares
+from wbn.kernels import is_for_kernels, normalize_by_kernels
 
 
 class _Normalize(torch.autograd.Function):
@@ -109,8 +117,10 @@ def normalize_batch(
         if x.numel() == 0:
             return _normalize_nothing(x, sample_weight, weight, bias, eps)
         check_count(x)
-        if not forward_mode and is_ordinary(x):
-            return _normalize_eagerly(x, sample_weight, weight, bias, eps, correction)
+        if not forward_mode and is_for_kernels(x):
+            check_correction(correction)
+            w = x.new_ones(len(x)) if sample_weight is None else sample_weight
+            return normalize_by_kernels(x, w, weight, bias, eps, correction)
     weights = _weights(x, sample_weight, correction, group)
     if weights is not None:
         x = _without_masked(x, weights.w)
@@ -125,24 +135,6 @@ def normalize_batch(
     else:
         y = _Normalize.apply(x, weight, bias, w, eps, group, *m)
     return y, m.mean.detach().flatten(), stored.detach().flatten()
-
-
-@quietly
-def _normalize_eagerly(
-    x: Tensor,
-    sample_weight: Tensor | None,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
-    correction: Correction,
-) -> tuple[Tensor, Tensor, Tensor]:
-    check_correction(correction)
-    if sample_weight is None:
-        sample_weight = x.new_ones(len(x))
-    share = shares(x, sample_weight, correction)
-    if share.smallest < 1e-37:  # and maybe zero, in single precision
-        x = _without_masked(x, torch.from_numpy(share.of))
-    return normalize_eagerly(contiguous(x), weight, bias, share, eps)
 
 
 def _normalize_nothing(
@@ -208,14 +200,12 @@ def _weights(
 
 
 def _without_masked(x: Tensor, w: Tensor) -> Tensor:
-    """x with zeros for what has no weight and would not vanish in a product with zero."""
-    # Sums of squares of smaller values are finite, for as many as there may be.
-    limit = torch.finfo(w.dtype).max ** 0.25
+    """`counted`, or where there is nothing to count as zero, x itself."""
     if values_checkable(x) and x.numel() > 0:
-        extremes = x.detach().aminmax()
+        limit, extremes = largest_counted(w.dtype), x.detach().aminmax()
         if all(abs(extreme.item()) < limit for extreme in extremes):
             return x
-    return x.where((w != 0) | (x.abs() < limit), 0)
+    return counted(x, w)
 
 
 def _moments(

@@ -22,6 +22,7 @@ def test_the_stored_tables_are_of_the_code_as_it_is():
 def copied(tmp_path):
     for name in TIMED:
         shutil.copy(PACKAGE / f"{name}.py", tmp_path)
+    shutil.copytree(PACKAGE / "native", tmp_path / "native")
     return tmp_path
 
 
@@ -34,6 +35,16 @@ def test_the_hash_sees_code_and_neither_docstrings_nor_comments(copied, name):
     path.write_text(text.replace(docstring, "Something else.", 1) + "\n# a comment\n")
     assert code_hash(copied) == before
     path.write_text(text + "\nanother = 1\n")
+    assert code_hash(copied) != before
+
+
+@pytest.mark.parametrize("name", ["batch.h", "module.cpp"])
+def test_the_hash_sees_compiled_code_too(copied, name):
+    before, path = code_hash(copied), copied / "native" / name
+    text = path.read_text()
+    path.write_text(text.replace("\n", "  // a comment\n\n", 1))
+    assert code_hash(copied) == before
+    path.write_text(text + "\nint another;\n")
     assert code_hash(copied) != before
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ from wbn.experiments.plan import RESULTS
 
 TABLES = RESULTS / "benchmarks"
 TIMED = (
-    "checks", "context", "core", "distributed", "divisors", "eager", "layers", "normalization",
-    "recall", "running", "small",
+    "checks", "context", "core", "distributed", "divisors", "kernels", "layers", "normalization",
+    "recall", "running",
 )  # fmt: skip
 
 VIEWS = (
@@ -26,7 +27,7 @@ VIEWS = (
 
 
 def code_hash(folder: Path | None = None) -> str:
-    """Hash of the layer's code: what Python runs, without docstrings, comments and layout.
+    """Hash of the layer's code: what is run, without docstrings, comments and layout.
 
     Examples
     --------
@@ -36,7 +37,8 @@ def code_hash(folder: Path | None = None) -> str:
     """
     folder = Path(wbn.__file__).parent if folder is None else folder
     trees = [without_docstrings(ast.parse((folder / f"{name}.py").read_text())) for name in TIMED]
-    return hashlib.sha256("".join(map(ast.dump, trees)).encode()).hexdigest()[:12]
+    native = [without_comments(file.read_text()) for file in sorted((folder / "native").iterdir())]
+    return hashlib.sha256("".join([*map(ast.dump, trees), *native]).encode()).hexdigest()[:12]
 
 
 def without_docstrings(tree: ast.Module) -> ast.Module:
@@ -46,6 +48,18 @@ def without_docstrings(tree: ast.Module) -> ast.Module:
         if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
             node.body[0] = ast.Expr(ast.Constant(""))
     return tree
+
+
+def without_comments(code: str) -> str:
+    """The words of C++ code.
+
+    Examples
+    --------
+    >>> from wbn.analysis.benchmarks import without_comments
+    >>> without_comments("int a;  // the first\\nint b;")
+    'int a; int b;'
+    """
+    return " ".join(re.sub("//.*", "", code).split())
 
 
 def provenance() -> dict:

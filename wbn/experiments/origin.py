@@ -15,11 +15,12 @@ import torch
 import wbn
 from wbn.experiments.protocol import Protocol
 from wbn.experiments.training import THREADS
+from wbn.kernels import native
 
 # The files whose content decides the numbers of a run.
 SOURCES = (
-    "arrays", "checks", "context", "core", "distributed", "divisors", "eager", "layers",
-    "loss", "normalization", "recall", "running", "small", "weights",
+    "arrays", "checks", "context", "core", "distributed", "divisors", "kernels", "layers",
+    "loss", "normalization", "recall", "running", "weights",
     "experiments/block", "experiments/convolution", "experiments/data",
     "experiments/diagnosis", "experiments/draw", "experiments/evaluation", "experiments/fetch",
     "experiments/layer", "experiments/network", "experiments/probe", "experiments/protocol",
@@ -48,10 +49,12 @@ class Unit:
 
 @cache
 def source_hash() -> str:
-    """Hash of the source files that produce numbers."""
+    """Hash of the source files that produce numbers; of the compiled ones where they are in use."""
     folder = Path(wbn.__file__).parent
-    content = b"".join((folder / f"{name}.py").read_bytes() for name in SOURCES)
-    return hashlib.sha256(content).hexdigest()[:12]
+    files = [folder / f"{name}.py" for name in SOURCES]
+    if native is not None:
+        files += sorted((folder / "native").iterdir())
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 def origin(seconds: float) -> dict:
