@@ -22,7 +22,7 @@ THREADS = (1, 2)
 def main() -> None:
     """Run each part, tell how it goes, and write its table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=25, help="turns of each candidate")
+    parser.add_argument("--rounds", type=int, default=60, help="turns of each candidate")
     parser.add_argument("--out", type=Path, default=TABLES)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ def main() -> None:
         "engine_memory": engine.memory,
         "layers": lambda: layers.rows(THREADS, rounds),
         "models": lambda: models.rows(THREADS, rounds),
-        "engine": lambda: engine.rows(THREADS, max(5, rounds // 2)),
+        "engine": lambda: engine.rows(THREADS, max(5, rounds // 4)),
     }
     for number, (name, rows) in enumerate(parts.items(), 1):
         table = []

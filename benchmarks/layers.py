@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from benchmarks.alternatives import Keras, timed_alternatives
 from benchmarks.timing import Run, compare
+from wbn import kernels
 from wbn.layers import WeightedBatchNorm1d, WeightedBatchNorm2d, WeightedBatchNorm3d
 
 FLAT = ((100, 2), (100, 200), (256, 1024), (4096, 512))
@@ -39,6 +40,17 @@ def step(layer: Callable[..., Tensor], x: Tensor, grad: Tensor, *weights: Tensor
     return run
 
 
+def without_compiled_code(step: Run) -> Run:
+    """A step as it is where wbn was installed without a compiler."""
+
+    def run() -> None:
+        native, kernels.native = kernels.native, None
+        step()
+        kernels.native = native
+
+    return run
+
+
 def trained(shape: tuple[int, ...]) -> dict[str, Run]:
     """A training step without and with weights, and the same of what others would use."""
     x, grad, w = inputs(shape)
@@ -48,6 +60,8 @@ def trained(shape: tuple[int, ...]) -> dict[str, Run]:
         "nn.BatchNorm": step(plain, x, grad),
         "weights": step(ours, x, grad, w),
         "no weights": step(unweighted, x, grad),
+        "nn.BatchNorm again": step(plain, x, grad),  # what is found where there is nothing to find
+        "formulas": without_compiled_code(step(ours, x, grad, w)),
     }
     for name, layer in timed_alternatives(shape[1]).items():
         own = x.detach(), grad  # in the layout that the alternative is made for

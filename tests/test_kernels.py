@@ -105,6 +105,50 @@ def test_first_values_far_off_cost_no_digits(shape, by):
     assert_close(var, expected[1], rtol=1e-5, atol=0)
 
 
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.skipif(kernels.native is None, reason="wbn was installed without a compiler")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", [(700, 100), (20, 16, 16, 16)], ids=str)
+def test_results_do_not_depend_on_the_number_of_threads(shape, layout, dtype, threads):
+    w, found = weights(shape, per_position=False), []
+    for number in (1, 2, 3):
+        threads(number)
+        x = laid_out(normal(*shape, dtype=dtype), layout).requires_grad_()
+        y = weighted_batch_norm(x, w, training=True)
+        y.backward(laid_out(normal(*shape, seed=1, dtype=dtype), layout))
+        found.append((y.detach(), x.grad))
+    for y, grad in found[1:]:
+        assert torch.equal(y, found[0][0])
+        assert torch.equal(grad, found[0][1])
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, 1e38])
+@pytest.mark.parametrize("per_position", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", [*SHAPES, (600, 3)], ids=str)
+def test_what_is_masked_counts_as_zero_and_has_no_gradient(shape, layout, per_position, bad, by):
+    x, w = normal(*shape), weights(shape, per_position)
+    w[: len(w) // 2] = 0  # whole parts, too
+    masked = (w == 0).view(shape[0], 1, *(shape[2:] if per_position else (1 for _ in shape[2:])))
+    masked = masked.expand(shape)
+    leaves = [
+        laid_out(x.masked_fill(masked, value), layout).requires_grad_() for value in (bad, 0.0)
+    ]
+    found = [weighted_batch_norm(leaf, w, training=True) for leaf in leaves]
+    for y in found:
+        y.backward(laid_out(normal(*shape, seed=1), layout))
+    assert_close(*found)
+    grad, expected = (leaf.grad for leaf in leaves)
+    assert_close(grad, expected.masked_fill(masked, 0))
+
+
 @pytest.mark.parametrize("value", [0.1, 1e6, -3e-7])
 def test_the_variance_of_equal_values_is_not_negative(value, by):
     x = torch.full((97, 4), value)

@@ -145,7 +145,12 @@ def weighted_sum(
 
 def counted(x: Tensor, w: Tensor) -> Tensor:
     """x with zeros for what has no weight and would not vanish in a product with zero."""
-    return x.where((w != 0) | (x.abs() < largest_counted(w.dtype)), 0)
+    return x.where(counts(x, w), 0)
+
+
+def counts(x: Tensor, w: Tensor) -> Tensor:
+    """Whether a value of x is taken as it is, and not as a zero."""
+    return (w != 0) | (x.abs() < largest_counted(w.dtype))
 
 
 def largest_counted(dtype: torch.dtype) -> float:

@@ -76,7 +76,12 @@ def pairs(w: Tensor) -> Tensor:
     >>> pairs(torch.tensor([1.0, 2.0, 4.0]))
     tensor(14.)
     """
-    return w[1:].dot(w.cumsum(0)[:-1])
+    if len(w) == 0:
+        return w.sum()
+    largest, at = w.max(0)
+    others = w.where(torch.arange(len(w), device=w.device) != at, 0)
+    total = others.sum()
+    return largest * total + (total.square() - others.square().sum()) / 2
 
 
 def corrected(total: Tensor, unbiased: Tensor, scale: Tensor, correction: str) -> Divisors:

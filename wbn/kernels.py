@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch._C import _len_torch_dispatch_stack
@@ -22,7 +23,7 @@ from wbn.checks import (
     checked_weight,
     precision_of,
 )
-from wbn.core import counted, divided, normalize_backward, plain_eager, reduced
+from wbn.core import counted, counts, divided, normalize_backward, plain_eager, reduced
 from wbn.divisors import Divisors
 
 try:
@@ -34,15 +35,38 @@ BYTES = {torch.float32: 4, torch.float64: 8, torch.bfloat16: 2}  # the types tha
 PRECISIONS = (torch.float32, torch.float64)
 
 
+def are_there() -> bool:
+    """Whether wbn was installed with a compiler."""
+    return native is not None
+
+
 def is_ordinary(x: Tensor) -> bool:
     """Whether x is an ordinary tensor on the CPU, and nobody traces what is done with it."""
     plain = type(x) in (Tensor, nn.Parameter) and x.is_cpu and plain_eager()
     return plain and torch._C._get_tracing_state() is None and not _len_torch_dispatch_stack()
 
 
-def is_for_kernels(x: Tensor) -> bool:
-    """Whether the compiled code is there, and for x."""
-    return native is not None and x.dtype in BYTES and is_ordinary(x)
+def has_address(x: Tensor) -> bool:
+    """Whether the values of x are in the CPU's memory, where is_ordinary holds for another."""
+    return type(x) in (Tensor, nn.Parameter) and x.is_cpu and x.data_ptr() != 0
+
+
+def is_for_kernels(
+    x: Tensor, sample_weight: Tensor | None, weight: Tensor | None, bias: Tensor | None
+) -> bool:
+    """Whether compiled code could read these; where not, the core tells what is wrong."""
+    return (
+        is_ordinary(x)
+        and x.dtype in BYTES
+        and x.data_ptr() != 0
+        and (sample_weight is None or has_address(sample_weight))
+        and _fits(weight, x)
+        and _fits(bias, x)
+    )
+
+
+def _fits(parameter: Tensor | None, x: Tensor) -> bool:
+    return parameter is None or (has_address(parameter) and parameter.numel() == x.shape[1])
 
 
 class Shares(NamedTuple):
@@ -58,30 +82,62 @@ class Made(NamedTuple):
 
     share: Shares
     mean: Tensor
+    rest: Tensor  # of the mean, what its precision leaves of it
     var: Tensor
     eps: float
 
 
-def shares(x: Tensor, sample_weight: Tensor, correction: Correction) -> Shares:
+def shares(w: Tensor, copies: int, dtype: torch.dtype, correction: Correction) -> Shares:
     """Read the weights of a batch, and refuse them if they must be.
+
+    Parameters
+    ----------
+    w
+        Of `checked_weight`.
+    copies
+        How many positions share each of them.
+    dtype
+        Of the shares: single or double precision.
+    correction
+        "frequency", "reliability" or "none".
 
     Examples
     --------
     >>> import torch
     >>> from wbn.kernels import shares
-    >>> shares(torch.zeros(2, 1), torch.tensor([1.0, 3.0]), "frequency")
+    >>> shares(torch.tensor([1.0, 3.0]), 1, torch.float32, "frequency")
     Shares(of=tensor([0.2500, 0.7500]), corrected=1.3333333333333333, stored=1.0)
     """
-    w, dtype = in_memory(checked_weight(x, sample_weight)), precision_of(x)
-    count = w.numel()
-    copies = x.numel() // (x.shape[1] * count)
-    share = torch.empty(count, dtype=dtype)
-    sizes = w.element_size(), share.element_size()
-    smallest, total, spread = native.shares(*sizes, w.data_ptr(), share.data_ptr(), count, copies)
+    w = in_memory(w)
+    share = w.new_empty(w.numel(), dtype=dtype)
+    smallest, total, spread = (_read_by_numpy if native is None else _read)(w, share, copies)
     check_not_negative(smallest, total)
     check_enough(total, 1 - spread, correction, torch.finfo(dtype).eps)
     ratio = total / (total - 1) if correction == "frequency" else 1 / spread
     return Shares(share, *((1.0, ratio) if correction == "none" else (ratio, 1.0)))
+
+
+def _read(w: Tensor, share: Tensor, copies: int) -> tuple[float, float, float]:
+    r"""Write shares; the smallest weight, Z and :math:`1 - \sum_i w_i^2 / Z^2`."""
+    sizes = w.element_size(), share.element_size()
+    return native.shares(*sizes, w.data_ptr(), share.data_ptr(), w.numel(), copies)
+
+
+def _read_by_numpy(w: Tensor, share: Tensor, copies: int) -> tuple[float, float, float]:
+    """What `_read` does, without compiled code."""
+    given = w.numpy().reshape(-1).astype(float)
+    largest = given.max()
+    _, power = math.frexp(largest) if 0 < largest < math.inf else (1, 0)
+    with np.errstate(all="ignore"):  # what is not finite is refused
+        w_scaled = np.ldexp(given, -power)  # no square of them leaves the range of numbers
+        total = w_scaled.sum()
+        share.numpy()[:] = w_scaled / (total * copies)
+        heaviest = w_scaled.argmax()
+        one, w_scaled[heaviest] = w_scaled[heaviest], 0
+        others = w_scaled.sum()
+        pairs = one * others + (others * others - w_scaled.dot(w_scaled)) / 2  # as `divisors.pairs`
+        spread = 1 - 1 / copies + 2 * pairs / (total * total * copies)
+        return float(given.min()), float(np.ldexp(total * copies, power)), float(spread)
 
 
 def in_memory(x: Tensor) -> Tensor:
@@ -92,12 +148,12 @@ def in_memory(x: Tensor) -> Tensor:
 def are_in_memory(*tensors: Tensor) -> bool:
     """Whether they are vectors in one precision that the compiled code can read and write."""
     first = tensors[0]
-    return (
-        native is not None
-        and first.dtype in PRECISIONS
-        and is_ordinary(first)
-        and all(t.dtype == first.dtype and t.is_contiguous() and not t.is_neg() for t in tensors)
-    )
+    ordinary = native is not None and first.dtype in PRECISIONS and is_ordinary(first)
+    return ordinary and all(
+        has_address(t) and t.dtype == first.dtype and t.shape == first.shape
+        and t.is_contiguous() and not t.is_neg() and not t.requires_grad
+        for t in tensors
+    )  # fmt: skip
 
 
 def update_in_memory(
@@ -130,6 +186,14 @@ def laid_out(x: Tensor) -> Tensor:
     return x.contiguous().resolve_neg()
 
 
+def read_shares(x: Tensor, sample_weight: Tensor | None, correction: Correction) -> Shares:
+    """Weights of x, all 1 for None."""
+    w = x.new_ones(len(x)) if sample_weight is None else sample_weight
+    w = checked_weight(x, w)
+    copies = x.numel() // (x.shape[1] * w.numel())
+    return shares(w, copies, precision_of(x), correction)
+
+
 def geometry(x: Tensor, share: Tensor) -> tuple[int, ...]:
     """Samples, channels, positions, rows that have one share, and if each position has its own.
 
@@ -143,15 +207,10 @@ def geometry(x: Tensor, share: Tensor) -> tuple[int, ...]:
     return samples * positions, channels, 1, positions if of_samples else 1, 0
 
 
-def address(x: Tensor | None) -> int:
-    """Where the values of x are, 0 for None."""
-    return 0 if x is None else x.data_ptr()
-
-
 def _constant(parameter: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     """A parameter as its values, in a precision."""
-    if parameter is None or (parameter.dtype == dtype and parameter.is_contiguous()):
-        return parameter
+    if parameter is None or parameter.dtype == dtype:
+        return parameter if parameter is None else in_memory(parameter)
     return in_memory(parameter.detach().to(dtype))
 
 
@@ -170,32 +229,31 @@ class NormalizeByKernels(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        again = torch.is_grad_enabled() or is_legacy_batchedtensor(grad)
-        compute = _gradients if again else gradients
-        grad_x, grad_weight, grad_bias = compute(grad, *ctx.saved_tensors, ctx.made)
+        x, weight = ctx.saved_tensors
+        compute = gradients if _are_for_kernels(grad, x, weight) else _gradients
+        grad_x, grad_weight, grad_bias = compute(grad, x, weight, ctx.made)
         _, of_weight, of_bias, _ = ctx.needs_input_grad
         return grad_x, grad_weight if of_weight else None, grad_bias if of_bias else None, None
 
 
+def _are_for_kernels(grad: Tensor, x: Tensor, weight: Tensor | None) -> bool:
+    """Whether a gradient is, and what was saved, which hooks of autograd may have changed."""
+    once = not torch.is_grad_enabled() and is_ordinary(grad) and not is_legacy_batchedtensor(grad)
+    as_saved = once and grad.shape == x.shape and grad.dtype == x.dtype and _fits(weight, x)
+    return as_saved and grad.data_ptr() != 0 and has_address(x)
+
+
 def normalize_by_kernels(
-    x: Tensor,
-    sample_weight: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
-    correction: Correction,
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, share: Shares, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Output :math:`\gamma (x - m) / \sqrt{v + \varepsilon} + b`, mean, and variance to store."""
-    share = shares(x, sample_weight, correction)
-    x, dtype, eps = laid_out(x), share.of.dtype, float(eps)
+    x, eps, dtype = laid_out(x), float(eps), share.of.dtype
     y, channels = torch.empty_like(x), x.shape[1]
-    mean, var, stored = (torch.empty(channels, dtype=dtype) for _ in range(3))
+    mean, rest, var, stored = (x.new_empty(channels, dtype=dtype) for _ in range(4))
     parameters = _constant(weight, dtype), _constant(bias, dtype)
-    tensors = x, None, y, share.of, *parameters, mean, var, stored, None, None
-    native.batch_norm(
-        BYTES[x.dtype], *map(address, tensors), *geometry(x, share.of), eps, *share[1:]
-    )
-    made = Made(share, mean, var, eps)
+    tensors = x, None, y, share.of, *parameters, mean, rest, var, stored, None, None
+    _batch_norm(x, share.of, tensors, eps, *share[1:])
+    made = Made(share, mean, rest, var, eps)
     y = NormalizeByKernels.apply(x, weight, bias, (y, made))  # in a tuple: it is no input
     return y, mean, stored
 
@@ -204,27 +262,33 @@ def gradients(
     grad: Tensor, x: Tensor, weight: Tensor | None, made: Made
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients for x, weight and bias."""
-    (share, corrected, _), mean, var, eps = made
+    (share, corrected, _), mean, rest, var, eps = made
     x = laid_out(x)  # as it was, unless a hook of autograd has saved it in another way
     if grad.stride() != x.stride() or grad.is_neg():
         grad = torch.empty_like(x).copy_(grad)
     grad_x, weight = torch.empty_like(x), _constant(weight, share.dtype)
-    grad_weight, grad_bias = torch.empty_like(mean), torch.empty_like(mean)
-    tensors = x, grad, grad_x, share, weight, None, mean, var, None, grad_weight, grad_bias
-    native.batch_norm(
-        BYTES[x.dtype], *map(address, tensors), *geometry(x, share), eps, corrected, 1.0
-    )
-    return grad_x, grad_weight, grad_bias
+    of_weight, of_bias = torch.empty_like(mean), torch.empty_like(mean)
+    tensors = x, grad, grad_x, share, weight, None, mean, rest, var, None, of_weight, of_bias
+    _batch_norm(x, share, tensors, eps, corrected, 1.0)
+    return grad_x, of_weight, of_bias
+
+
+def _batch_norm(
+    x: Tensor, share: Tensor, tensors: tuple[Tensor | None, ...], *numbers: float
+) -> None:
+    addresses = (0 if tensor is None else tensor.data_ptr() for tensor in tensors)
+    threads = torch.get_num_threads()
+    native.batch_norm(BYTES[x.dtype], *addresses, *geometry(x, share), threads, *numbers)
 
 
 def _gradients(
     grad: Tensor, x: Tensor, weight: Tensor | None, made: Made
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients by formulas that autograd can see through."""
-    (share, corrected, _), _, _, eps = made
+    (share, corrected, _), *_, eps = made
     positions = x.shape[2:] if share.numel() > len(x) else (1 for _ in x.shape[2:])
     p, by = share.view(len(x), 1, *positions), Divisors(1.0, math.nan, math.nan, 1 / corrected)
     m = divided(counted(x.to(p.dtype), p), p, reduced(x), by, refine=True)
     weight = None if weight is None else weight.view_as(m.mean)
     grads = normalize_backward(grad.to(p.dtype), m, p, weight, eps, reduced(x))
-    return grads[0], grads[1].reshape(-1), grads[2].reshape(-1)
+    return grads[0].where(counts(x, p), 0), grads[1].reshape(-1), grads[2].reshape(-1)

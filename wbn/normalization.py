@@ -16,7 +16,9 @@ are not finite, or too large to be squared, are taken for zeros, without a gradi
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -26,13 +28,16 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import forward_ad
 
+import wbn.kernels as kernels
 from wbn.checks import (
     Correction,
+    are_usable,
     broadcast_weight,
     check_alone,
     check_correction,
     check_count,
     check_weights,
+    checked_weight,
     precision_of,
     values_checkable,
 )
@@ -47,7 +52,7 @@ from wbn.core import (
 )
 from wbn.distributed import Group, gather_moments, sum_over_processes
 from wbn.divisors import Divisors, corrected, divisors, pair_divisors, scaled
-from wbn.kernels import is_for_kernels, normalize_by_kernels
+from wbn.kernels import Shares, is_for_kernels, normalize_by_kernels, read_shares
 
 
 class _Normalize(torch.autograd.Function):
@@ -66,12 +71,15 @@ class _Normalize(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        x, weight, _, w, ctx.eps, ctx.group, mean, var, _, *sums = inputs
+        x, weight, _, w, ctx.eps, ctx.group, mean, var, _, *ctx.by = inputs
+        sums = (each if isinstance(each, Tensor) else None for each in ctx.by)
         ctx.save_for_backward(x, weight, w, mean, var, *sums)
+        ctx.by = [None if isinstance(each, Tensor) else each for each in ctx.by]
 
     @staticmethod
     def backward(ctx, grad):
         x, weight, w, mean, var, *sums = ctx.saved_tensors
+        sums = [b if a is None else a for a, b in zip(sums, ctx.by, strict=True)]
         across = None if ctx.group is None else partial(sum_over_processes, ctx.group)
         if torch.is_grad_enabled():
             check_alone(ctx.group, "second derivatives")
@@ -90,6 +98,10 @@ class _Normalize(torch.autograd.Function):
             *(g.reshape(-1) if needed else None for g, needed in parameters),
             *(None,) * 10,
         )
+
+
+# With a `setup_context`, torch asks for the signature at each call, and is slow to find it.
+_Normalize.forward.__signature__ = inspect.signature(_Normalize.forward)  # type: ignore
 
 
 def _per_channel(parameter: Tensor | None, like: Tensor) -> Tensor | None:
@@ -111,17 +123,54 @@ def normalize_batch(
     is this process's part of the batch that the moments are of.
     """
     forward_mode = forward_ad._current_level >= 0
-    if forward_mode or torch._C._are_functorch_transforms_active():
+    transformed = forward_mode or torch._C._are_functorch_transforms_active()
+    if transformed:
         check_alone(group, "forward-mode gradients and torch.func")
     if group is None:
         if x.numel() == 0:
             return _normalize_nothing(x, sample_weight, weight, bias, eps)
         check_count(x)
-        if not forward_mode and is_for_kernels(x):
-            check_correction(correction)
-            w = x.new_ones(len(x)) if sample_weight is None else sample_weight
-            return normalize_by_kernels(x, w, weight, bias, eps, correction)
+        check_correction(correction)
+        if torch.compiler.is_compiling():
+            if sample_weight is not None and not transformed:
+                w = checked_weight(x, sample_weight)
+                return _normalize_in_graph(x, w, weight, bias, eps, correction)
+        elif not forward_mode and is_for_kernels(x, sample_weight, weight, bias):
+            share = read_shares(x, sample_weight, correction)
+            if kernels.are_there():
+                return normalize_by_kernels(x, weight, bias, share, eps)
+            return _normalized(x, _of_shares(x, share), weight, bias, eps, correction)
     weights = _weights(x, sample_weight, correction, group)
+    if weights is not None and weights.usable is not True:
+        weights = _shares(weights, correction)
+    return _normalized(x, weights, weight, bias, eps, correction, group, forward_mode)
+
+
+@torch.compiler.allow_in_graph  # so that torch.compile does not guard each function that it calls
+def _normalize_in_graph(
+    x: Tensor,
+    w: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    correction: Correction,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`normalize_batch` of weights whose shape and type are checked."""
+    weights = _weights(x, w, correction, None, check=are_usable)
+    return _normalized(x, _shares(weights, correction), weight, bias, eps, correction)
+
+
+def _normalized(
+    x: Tensor,
+    weights: _Weights | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    correction: Correction,
+    group: Group | None = None,
+    forward_mode: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`normalize_batch` with weights that are read."""
     if weights is not None:
         x = _without_masked(x, weights.w)
     with nullcontext() if forward_mode else torch.no_grad():
@@ -172,14 +221,18 @@ def checked_moments(
 
 class _Weights(NamedTuple):
     w: Tensor  # as in `Checked`, this, the scale and usable
-    scale: Tensor
-    smallest: Tensor  # of the weights as they were given
+    scale: Tensor | None  # this and the next where processes share a batch
+    smallest: Tensor | None  # of the weights as they were given
     by: Divisors
-    usable: Tensor | Literal[True]
+    usable: Any  # a truth value where the weights can't be read, or True
 
 
 def _weights(
-    x: Tensor, sample_weight: Tensor | None, correction: Correction, group: Group | None
+    x: Tensor,
+    sample_weight: Tensor | None,
+    correction: Correction,
+    group: Group | None,
+    check: Callable[..., Tensor | Literal[True]] = check_weights,
 ) -> _Weights | None:
     """The weights of a batch, refused if they must be; those of a group only after its merge."""
     check_correction(correction)
@@ -194,9 +247,30 @@ def _weights(
     if group is not None:
         return _Weights(w, scale, smallest, pair_divisors(w, copies, scale, "none"), True)
     by = pair_divisors(w, copies, scale, correction)
-    usable = check_weights(smallest, scale, by, correction)
+    usable = check(smallest, scale, by, correction)
     by = Divisors(*(_if(usable, d, 1) for d in by))
     return _Weights(_if(usable, w, 0), scale, smallest, by, usable)
+
+
+def _shares(weights: _Weights, correction: Correction) -> _Weights:
+    r"""Weights :math:`w_i / Z`, zero where they are not usable.
+
+    Written as an exponential, that factor makes torch.compile store them on the CPU; it computes
+    whatever is cheaper anew for each value that is weighted.
+    """
+    w, scale, smallest, (total, concentration, unbiased, denominator), usable = weights
+    one_or_zero = torch.where(usable & (w >= 0), 0.0, -math.inf).to(w.dtype).exp()
+    divisor = 1.0 if correction == "none" else denominator / total
+    by = Divisors(1.0, concentration, unbiased / total, divisor)
+    return _Weights(w / total * one_or_zero, scale * total, smallest, by, usable)
+
+
+def _of_shares(x: Tensor, share: Shares) -> _Weights:
+    """Weights that were read."""
+    w = share.of.view(-1) if share.of.numel() == len(x) else share.of.view(len(x), *x.shape[2:])
+    unbiased, denominator = 1 / (share.corrected * share.stored), 1 / share.corrected
+    by = Divisors(1.0, 1 - unbiased, unbiased, denominator)
+    return _Weights(broadcast_weight(x, w), None, None, by, True)
 
 
 def _without_masked(x: Tensor, w: Tensor) -> Tensor:

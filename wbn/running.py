@@ -26,7 +26,7 @@ def update_running(
     """
     running = running_mean, running_var
     batch = cast(mean, running_mean.dtype), cast(var, running_var.dtype)
-    if are_in_memory(*running, *batch):
+    if not torch.compiler.is_compiling() and are_in_memory(*running, *batch):
         if momentum is None:
             momentum = 1 / (1 + num_batches_tracked.item())
         if update_in_memory(*running, *batch, momentum):
@@ -72,7 +72,7 @@ def normalize_as_torch(
     if momentum is None:
         momentum = 1 / (1 + num_batches_tracked.item())
     running = running_mean, running_var
-    if not are_in_memory(*running):
+    if torch.compiler.is_compiling() or not are_in_memory(*running):
         new = running_mean.clone(), running_var.clone()
         y = torch.batch_norm(x, weight, bias, *new, True, momentum, eps, cudnn)
         update_running(*running, *new, 1.0, num_batches_tracked)

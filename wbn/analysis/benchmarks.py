@@ -111,13 +111,18 @@ def slope(rows: pd.DataFrame, value: str) -> float:
 
 
 def targets() -> pd.DataFrame:
-    """What was aimed for, set beside what was measured, the worse of the numbers of threads."""
+    """What was aimed for, set beside what was measured, the worse of the numbers of threads.
+
+    The engine trains on one thread, and is measured there.
+    """
     weights, plain = ratios("training", "weights"), ratios("training", "no weights")
     small = [np.prod([int(n) for n in shape.split(" x ")]) < 1e5 for shape in plain.index]
     models, memory, engine = table("models"), table("memory"), table("engine")
     of_model = models[models["candidate"] == "weights"]["ratio"].max()
     of_memory = memory[memory["candidate"] == "weights"]["ratio"].max()
-    sixteen = engine.query("varied == 'replicas' and size == 16 and candidate == 'engine'")
+    sixteen = engine.query(  # on one thread, with which it trains
+        "varied == 'replicas' and size == 16 and candidate == 'engine' and threads == 1"
+    )
     aims = [
         ("with weights, geometric mean", 1.6, max(geometric_mean(weights[t]) for t in weights)),
         ("with weights, slowest shape", 2.2, weights.max().max()),
@@ -129,7 +134,7 @@ def targets() -> pd.DataFrame:
         ("bfloat16, slowest shape", 1.5, ratios("bfloat16", "weights").max().max()),
         ("memory of a training step", 1.1, of_memory),
         ("ResNet-18, a training step", 1.05, of_model),
-        ("engine at 16 replicas, to its floor", 1.4, sixteen["ratio"].max()),
+        ("engine at 16 replicas, to its floor", 1.4, sixteen["ratio"].item()),
     ]
     rows = pd.DataFrame(aims, columns=["what", "at most", "measured"])
     met = np.where(rows["measured"] <= rows["at most"], "yes", "no")

@@ -61,11 +61,13 @@ struct Batch {
     const T *x, *grad;  // grad in the backward pass only
     T *out;             // y, or the gradient of x
     const A *share, *weight, *bias;  // w / Z; weight and bias may be null
-    A *mean, *var, *stored;  // the last for inference; null in the backward pass
+    A *mean, *rest, *var;  // the mean is mean + rest: of large means, A has too few digits
+    A *stored;             // the variance for inference; null in the backward pass
     A *grad_weight, *grad_bias;
     Size samples, channels, positions;
     Size repeat;  // rows that have one share
     bool each;    // a share for each position
+    int threads;
     double eps;
     double corrected, to_store;  // from the plain variance to var, and from there to stored
     A *partial, *totals;                 // of rows: sums for each part and column, and of shares,
@@ -82,8 +84,22 @@ struct Batch {
     void set_moments(Size channel, double m, double v) const {
         const double of_batch = std::max(v, 0.0) * corrected;  // rounding may leave less than 0
         mean[channel] = static_cast<A>(m);
+        rest[channel] = static_cast<A>(m - mean[channel]);
         var[channel] = static_cast<A>(of_batch);
         stored[channel] = static_cast<A>(of_batch * to_store);
+    }
+    void set_gradients(Size channel, double sum, double products) const {  // of g and g (x - mean)
+        const double of_distances = products - rest[channel] * sum;
+        grad_weight[channel] = static_cast<A>(of_distances * inverse_std(channel));
+        grad_bias[channel] = static_cast<A>(sum);
+    }
+    A slope_of(Size channel) const {  // of the gradient that goes through the moments
+        const A inverse = inverse_std(channel);
+        return -A(corrected) * gamma(channel) * inverse * inverse * grad_weight[channel];
+    }
+    A offset_of(Size channel) const {
+        const A scale = gamma(channel) * inverse_std(channel);
+        return -scale * grad_bias[channel] - rest[channel] * slope_of(channel);
     }
 };
 
@@ -250,13 +266,13 @@ INLINE void normalize_channel(const Batch<T>& batch, Size channel) {
         });
     });
     batch.set_moments(channel, center + shift, squares - shift * shift);
-    const A mean = batch.mean[channel];
-    const A scale = batch.gamma(channel) * batch.inverse_std(channel), beta = batch.beta(channel);
+    const A mean = batch.mean[channel], scale = batch.gamma(channel) * batch.inverse_std(channel);
+    const A offset = batch.beta(channel) - batch.rest[channel] * scale;
     each_sample(batch, channel, [&](Size at, auto, auto masked) {
         const T *x = batch.x + at;
         T *y = batch.out + at;
         for (Size l = 0; l < count; l++)
-            store(y[l], (counted(precise(x[l]), masked(l)) - mean) * scale + beta);
+            store(y[l], (counted(precise(x[l]), masked(l)) - mean) * scale + offset);
     });
 }
 
@@ -273,10 +289,9 @@ INLINE void differentiate_channel(const Batch<T>& batch, Size channel) {
             return precise(grad[l]) * (counted(precise(x[l]), masked(l)) - mean);
         });
     });
-    const A grad_weight = batch.grad_weight[channel] = static_cast<A>(products * inverse_std);
-    const A grad_bias = batch.grad_bias[channel] = static_cast<A>(sum);
-    const A scale = batch.gamma(channel) * inverse_std, offset = -scale * grad_bias;
-    const A slope = -A(batch.corrected) * scale * inverse_std * grad_weight;
+    batch.set_gradients(channel, sum, products);
+    const A scale = batch.gamma(channel) * inverse_std;
+    const A slope = batch.slope_of(channel), offset = batch.offset_of(channel);
     each_sample(batch, channel, [&](Size at, auto share, auto masked) {
         const T *x = batch.x + at, *grad = batch.grad + at;
         T *out = batch.out + at;
@@ -305,7 +320,7 @@ PART(channel_of_gradient, differentiate_channel)
 template <typename T>
 static void run(void (*work)(const Batch<T>&, Size), const Batch<T>& batch, Size parts) {
     const bool worthwhile = batch.samples * batch.columns() > 32768;
-#pragma omp parallel for schedule(static) if (worthwhile)
+#pragma omp parallel for schedule(static) num_threads(worthwhile ? batch.threads : 1)
     for (Size part = 0; part < parts; part++) work(batch, part);
 }
 
@@ -356,9 +371,10 @@ static void normalize_in_rows(Batch<T> batch) {
     run<T>(part_of_moments, batch, parts);
     merge_moments(batch);
     for (Size c = 0; c < batch.channels; c++) {
+        const auto scale = batch.gamma(c) * batch.inverse_std(c);
         std::fill_n(batch.center + c * length, length, batch.mean[c]);
-        std::fill_n(batch.scale + c * length, length, batch.gamma(c) * batch.inverse_std(c));
-        std::fill_n(batch.offset + c * length, length, batch.beta(c));
+        std::fill_n(batch.scale + c * length, length, scale);
+        std::fill_n(batch.offset + c * length, length, batch.beta(c) - batch.rest[c] * scale);
     }
     run<T>(part_of_output, batch, parts);
 }
@@ -384,15 +400,11 @@ static void differentiate_in_rows(Batch<T> batch) {
     fold(sum, length);
     fold(products, length);
     for (Size c = 0; c < batch.channels; c++) {
-        const A inverse_std = batch.inverse_std(c), scale = batch.gamma(c) * inverse_std;
-        const A grad_weight = static_cast<A>(products[c * length] * inverse_std);
-        const A grad_bias = static_cast<A>(sum[c * length]);
-        const A slope = -A(batch.corrected) * scale * inverse_std * grad_weight;
-        batch.grad_weight[c] = grad_weight;
-        batch.grad_bias[c] = grad_bias;
+        batch.set_gradients(c, sum[c * length], products[c * length]);
+        const A scale = batch.gamma(c) * batch.inverse_std(c);
         std::fill_n(batch.scale + c * length, length, scale);
-        std::fill_n(batch.slope + c * length, length, slope);
-        std::fill_n(batch.offset + c * length, length, -scale * grad_bias);
+        std::fill_n(batch.slope + c * length, length, batch.slope_of(c));
+        std::fill_n(batch.offset + c * length, length, batch.offset_of(c));
     }
     run<T>(part_of_gradient, batch, parts);
 }

@@ -28,9 +28,14 @@ static PyObject *shares_of(const W *w, A *shares, Size count, Size copies) {
     if (largest > 0 && std::isfinite(largest)) std::frexp(largest, &exponent);
     exponent = std::min(1000, std::max(-1000, exponent));
     const double scale = std::ldexp(1.0, -exponent);
-    for (Size i = 0; i < count; i++) {
-        pairs += w[i] * scale * total;
-        total += w[i] * scale;
+    for (Size from = 0; from < count; from += 256) {
+        double own_total = 0, own_pairs = 0;
+        for (Size i = from; i < std::min<Size>(from + 256, count); i++) {
+            own_pairs += w[i] * scale * own_total;
+            own_total += w[i] * scale;
+        }
+        pairs += own_pairs + own_total * total;
+        total += own_total;
     }
     const double all = total * static_cast<double>(copies), inverse = 1 / all;
     for (Size i = 0; i < count; i++) shares[i] = static_cast<A>(w[i] * scale * inverse);
@@ -118,6 +123,7 @@ static PyObject *worked_on(Arguments rest) {
     batch.weight = rest.address<A>();
     batch.bias = rest.address<A>();
     batch.mean = rest.address<A>();
+    batch.rest = rest.address<A>();
     batch.var = rest.address<A>();
     batch.stored = rest.address<A>();
     batch.grad_weight = rest.address<A>();
@@ -127,6 +133,7 @@ static PyObject *worked_on(Arguments rest) {
     batch.positions = rest.size();
     batch.repeat = rest.size();
     batch.each = rest.size() != 0;
+    batch.threads = static_cast<int>(rest.size());
     batch.eps = rest.number();
     batch.corrected = rest.number();
     batch.to_store = rest.number();
@@ -146,7 +153,7 @@ static PyObject *worked_on(Arguments rest) {
 
 // A pass over a batch, backward if it has a gradient.
 static PyObject *batch_norm(PyObject *, PyObject *const *args, Size given) {
-    if (!are(given, 20)) return nullptr;
+    if (!are(given, 22)) return nullptr;
     const Arguments rest(args + 1);
     switch (PyLong_AsLong(args[0])) {
     case 8: return worked_on<double>(rest);
