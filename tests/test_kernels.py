@@ -10,6 +10,7 @@ from wbn import kernels
 from wbn.core import moments, normalize, reduced
 from wbn.functional import weighted_batch_norm
 from wbn.kernels import is_ordinary
+from wbn.layers import WeightedBatchNorm1d
 from wbn.normalization import normalize_batch
 
 # Rows of channels, with few positions too, and channels by themselves.
@@ -282,3 +283,124 @@ def test_what_traces_sees_operators_of_torch():
     with FlopCounterMode(display=False):
         assert not is_ordinary(x)
     assert is_ordinary(x)
+
+
+def test_the_default_device_is_not_asked(by):
+    x, w = normal(6, 4), torch.rand(6) + 1
+    expected = weighted_batch_norm(x, w, training=True)
+    with torch.device("meta"):
+        assert_close(weighted_batch_norm(x, w, training=True), expected)
+
+
+ODD = {
+    "on another device": lambda t: t.to("meta"),
+    "zeros without memory": lambda t: torch._efficientzerotensor(t.shape),
+    "too short": lambda t: t[:2],
+}
+
+
+@pytest.mark.parametrize("name", ["weight", "bias", "running_mean", "running_var"])
+@pytest.mark.parametrize("kind", ODD)
+def test_memory_that_is_not_there_is_not_read(kind, name, by):
+    layer, x, w = WeightedBatchNorm1d(4), normal(6, 4), torch.rand(6) + 1
+    expected = layer(x, w)
+    odd = ODD[kind](getattr(layer, name).detach())
+    setattr(layer, name, torch.nn.Parameter(odd) if name in ("weight", "bias") else odd)
+    try:
+        found = layer(x, w)
+    except RuntimeError:
+        return  # of torch, which says what is wrong
+    assert kind == "zeros without memory"
+    assert_close(found, torch.zeros_like(found) if name == "weight" else expected)
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (6, 4, 20)])
+def test_a_gradient_without_memory_is_zero(shape, by):
+    x, w = normal(*shape).requires_grad_(), torch.rand(6) + 1
+    y = weighted_batch_norm(x, w, training=True)
+    (grad,) = torch.autograd.grad(y, x, torch._efficientzerotensor(shape))
+    assert torch.equal(grad, torch.zeros(shape))
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (6, 4, 20)])
+@pytest.mark.parametrize(("dtype", "other"), [
+    (torch.float32, torch.float64), (torch.float32, torch.bfloat16),
+    (torch.float64, torch.float32), (torch.float32, torch.float16),
+])  # fmt: skip
+def test_a_hook_may_save_the_input_in_another_precision(shape, dtype, other, by):
+    x, w, grad = normal(*shape, dtype=dtype), torch.rand(6) + 1, normal(*shape, seed=1, dtype=dtype)
+    x.requires_grad_()
+    (expected,) = torch.autograd.grad(weighted_batch_norm(x, w, training=True), x, grad)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t.to(other)):
+        y = weighted_batch_norm(x, w, training=True)
+    (found,) = torch.autograd.grad(y, x, grad)
+    assert_close(found, expected, rtol=0.1, atol=0.05)
+
+
+def test_a_hook_that_saves_too_little_is_refused(by):
+    x, w = normal(6, 4).requires_grad_(), torch.rand(6) + 1
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t[:2]):
+        y = weighted_batch_norm(x, w, weight=normal(4), training=True)
+    with pytest.raises(RuntimeError):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("bad", [torch.nan, 1e38])
+@pytest.mark.parametrize("shape", [(6, 4), (6, 4, 20)])
+def test_second_derivatives_leave_out_what_is_masked(shape, bad, by):
+    x, w, grad = normal(*shape), torch.rand(6) + 1, normal(*shape, seed=1)
+    w[2] = 0
+    derivatives = []
+    for value in (bad, 0.0):
+        leaf = x.clone()
+        leaf[2] = value
+        leaf.requires_grad_()
+        y = weighted_batch_norm(leaf, w, training=True)
+        (first,) = torch.autograd.grad(y, leaf, grad, create_graph=True)
+        kept = torch.arange(6) != 2
+        (second,) = torch.autograd.grad(first[kept].square().sum(), leaf)
+        derivatives.append((first.detach(), second))
+    assert not derivatives[0][0][2].any()
+    assert not derivatives[0][1][2].any()
+    for found, expected in zip(*derivatives, strict=True):
+        assert_close(found[kept], expected[kept])
+
+
+@pytest.mark.parametrize("name", ["weight", "bias"])
+def test_a_parameter_may_be_the_negative_of_its_memory(name, by):
+    x, w, parameter = normal(6, 4), torch.rand(6) + 1, normal(4)
+    expected = weighted_batch_norm(x, w, training=True, **{name: -parameter})
+    negative = {name: torch._neg_view(parameter)}
+    assert_close(weighted_batch_norm(x, w, training=True, **negative), expected)
+
+
+def test_gradients_may_be_mapped(by):
+    x, w, grads = normal(6, 4).requires_grad_(), torch.rand(6) + 1, normal(3, 6, 4, seed=1)
+    y = weighted_batch_norm(x, w, training=True)
+    mapped = torch.vmap(lambda g: torch.autograd.grad(y, x, g, retain_graph=True)[0])(grads)
+    single = [torch.autograd.grad(y, x, g, retain_graph=True)[0] for g in grads]
+    assert_close(mapped, torch.stack(single))
+
+
+@pytest.mark.parametrize("mean", [1e3, 1e5, 1e6])
+@pytest.mark.parametrize("shape", [(64, 50), (16, 5, 40)])
+def test_a_large_mean_costs_the_output_no_digits(shape, mean, by):
+    x, w = normal(*shape) + mean, torch.rand(shape[0]) + 1
+    exact = weighted_batch_norm(x.double(), w, training=True)
+    assert_close(weighted_batch_norm(x, w, training=True).double(), exact, rtol=0, atol=3e-6)
+
+
+@pytest.mark.skipif(kernels.native is None, reason="wbn was installed without a compiler")
+@pytest.mark.parametrize("mean", [1e3, 1e5])
+@pytest.mark.parametrize("shape", [(64, 50), (16, 5, 40)])
+def test_a_large_mean_costs_the_gradients_no_digits(shape, mean):
+    x, w, grads = normal(*shape) + mean, torch.rand(shape[0]) + 1, []
+    for dtype in (torch.float32, torch.float64):
+        leaves = [
+            t.detach().to(dtype, copy=True).requires_grad_() for t in (x, torch.ones(shape[1]))
+        ]
+        y = weighted_batch_norm(leaves[0], w, weight=leaves[1], training=True)
+        y.backward(normal(*shape, seed=1).to(dtype))
+        grads.append([leaf.grad.double() for leaf in leaves])
+    for found, exact in zip(*grads, strict=True):
+        assert_close(found, exact, rtol=0, atol=3e-6 * exact.abs().max().item())

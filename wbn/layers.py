@@ -78,11 +78,12 @@ class WeightedBatchNorm(_BatchNorm):
         if not (x.is_floating_point() and x.shape[1] == self.num_features > 0):
             self._refuse(x)
         # Asked for in eval mode too, so that a context around it counts as used.
-        evaluating = not self.training and self.running_mean is not None
+        mean = self.running_mean
+        evaluating = not self.training and mean is not None
         unneeded = evaluating or sample_weight is not None
         shared = current_sample_weight(None if unneeded else (x.shape[0], *x.shape[2:]))
         if evaluating:
-            mean, var, weight, bias = self.running_mean, self.running_var, self.weight, self.bias
+            var, weight, bias = self.running_var, self.weight, self.bias
             cudnn = torch.backends.cudnn.enabled
             return torch.batch_norm(x, weight, bias, mean, var, False, 0.0, self.eps, cudnn)
         if sample_weight is not None:
