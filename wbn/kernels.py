@@ -8,6 +8,7 @@ reads and writes memory at addresses, so all that it asks of tensors is seen to 
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
@@ -27,17 +28,12 @@ from wbn.core import counted, counts, divided, normalize_backward, plain_eager, 
 from wbn.divisors import Divisors
 
 try:
-    import wbn._native as native
+    native = import_module("wbn._native")
 except ImportError:  # there was no compiler
     native = None
 
 BYTES = {torch.float32: 4, torch.float64: 8, torch.bfloat16: 2}  # the types that it knows
 PRECISIONS = (torch.float32, torch.float64)
-
-
-def are_there() -> bool:
-    """Whether wbn was installed with a compiler."""
-    return native is not None
 
 
 def is_ordinary(x: Tensor) -> bool:
@@ -145,38 +141,16 @@ def in_memory(x: Tensor) -> Tensor:
     return x if x.is_contiguous() and not x.is_neg() else x.contiguous().resolve_neg()
 
 
-def are_in_memory(*tensors: Tensor) -> bool:
-    """Whether they are vectors in one precision that the compiled code can read and write."""
-    first = tensors[0]
-    ordinary = native is not None and first.dtype in PRECISIONS and is_ordinary(first)
-    return ordinary and all(
-        has_address(t) and t.dtype == first.dtype and t.shape == first.shape
-        and t.is_contiguous() and not t.is_neg() and not t.requires_grad
-        for t in tensors
-    )  # fmt: skip
-
-
-def update_in_memory(
-    running_mean: Tensor, running_var: Tensor, mean: Tensor, var: Tensor, momentum: float
-) -> bool:
-    """Update statistics that `are_in_memory`, if they stay finite and not negative: did they?"""
-    return native.update(
-        *_running(running_mean, running_var), mean.data_ptr(), var.data_ptr(), momentum
-    )
-
-
-def copy_in_memory(running_mean: Tensor, running_var: Tensor) -> bytes:
-    """What the statistics are, for `keep_or_restore`."""
-    return native.copy(*_running(running_mean, running_var))
-
-
-def keep_or_restore(running_mean: Tensor, running_var: Tensor, before: bytes) -> bool:
-    """Put statistics that are not finite, or negative, back to what they were: were they fine?"""
-    return native.keep_or_restore(*_running(running_mean, running_var), before)
-
-
-def _running(mean: Tensor, var: Tensor) -> tuple[int, ...]:
-    return mean.element_size(), mean.data_ptr(), var.data_ptr(), mean.numel()
+def place_of(mean: Tensor, var: Tensor) -> tuple[int, int, int, int] | None:
+    """Bytes of a value, two addresses and a length, if compiled code can read and write there."""
+    dtype, size = mean.dtype, mean.numel()
+    alike = is_ordinary(mean) and has_address(var) and var.dtype == dtype and var.numel() == size
+    if native is None or not alike or dtype not in PRECISIONS or mean.data_ptr() == 0:
+        return None
+    for each in (mean, var):
+        if not each.is_contiguous() or each.is_neg() or each.requires_grad:
+            return None
+    return BYTES[dtype], mean.data_ptr(), var.data_ptr(), size
 
 
 def laid_out(x: Tensor) -> Tensor:
@@ -209,9 +183,9 @@ def geometry(x: Tensor, share: Tensor) -> tuple[int, ...]:
 
 def _constant(parameter: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     """A parameter as its values, in a precision."""
-    if parameter is None or parameter.dtype == dtype:
-        return parameter if parameter is None else in_memory(parameter)
-    return in_memory(parameter.detach().to(dtype))
+    if parameter is None:
+        return None
+    return in_memory(parameter if parameter.dtype == dtype else parameter.detach().to(dtype))
 
 
 class NormalizeByKernels(torch.autograd.Function):

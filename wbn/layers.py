@@ -89,15 +89,15 @@ class WeightedBatchNorm(_BatchNorm):
         if sample_weight is not None:
             return self._normalize(x, sample_weight)[0]
         if shared is None and self._calls and in_backward_pass():
-            y, mean, var = self._normalize(x, self._calls[-1].sample_weight)
-            check_recalled(x, mean, var, self._calls, self.correction)
+            y, of_batch, var = self._normalize(x, self._calls[-1].sample_weight)
+            check_recalled(x, of_batch, var, self._calls, self.correction)
             return y
         if shared is None and not self._calls and x.numel() > 0 and self._is_plain():
-            return self._normalize_as_torch(x)
-        y, mean, var = self._normalize(x, shared)
+            return self._normalize_as_torch(x, mean)
+        y, of_batch, var = self._normalize(x, shared)
         if not torch.compiler.is_compiling() and (shared is not None or self._calls):
             before = self._calls[-1:] if self.process_group is None else ()
-            self._calls = (*before, Call(shared, mean, var))
+            self._calls = (*before, Call(shared, of_batch, var))
         return y
 
     def _refuse(self, x: Tensor) -> None:
@@ -125,11 +125,12 @@ class WeightedBatchNorm(_BatchNorm):
             return False
         return plain_eager() or (torch.compiler.is_compiling() and self.momentum is not None)
 
-    def _normalize_as_torch(self, x: Tensor) -> Tensor:
-        tracked, parameters = self.track_running_stats, (self.weight, self.bias)
-        running = (self.running_mean, self.running_var) if tracked else (None, None)
-        count, momentum = self.num_batches_tracked, self.momentum
-        return normalize_as_torch(x, *running, *parameters, momentum, self.eps, count)
+    def _normalize_as_torch(self, x: Tensor, running_mean: Tensor | None) -> Tensor:
+        parameters, numbers = (self.weight, self.bias), (self.momentum, self.eps)
+        if not self.track_running_stats:
+            return normalize_as_torch(x, None, None, *parameters, *numbers)
+        running = running_mean, self.running_var
+        return normalize_as_torch(x, *running, *parameters, *numbers, self.num_batches_tracked)
 
     def _replicate_for_data_parallel(self) -> WeightedBatchNorm:
         if current_sample_weight() is not None and self.training:

@@ -137,7 +137,7 @@ def normalize_batch(
                 return _normalize_in_graph(x, w, weight, bias, eps, correction)
         elif not forward_mode and is_for_kernels(x, sample_weight, weight, bias):
             share = read_shares(x, sample_weight, correction)
-            if kernels.are_there():
+            if kernels.native is not None:
                 return normalize_by_kernels(x, weight, bias, share, eps)
             return _normalized(x, _of_shares(x, share), weight, bias, eps, correction)
     weights = _weights(x, sample_weight, correction, group)

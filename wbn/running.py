@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import increment_version
 
+import wbn.kernels as kernels
 from wbn.checks import cast, check_count
-from wbn.kernels import are_in_memory, copy_in_memory, keep_or_restore, update_in_memory
+from wbn.kernels import place_of
 
 
 def update_running(
@@ -26,10 +27,12 @@ def update_running(
     """
     running = running_mean, running_var
     batch = cast(mean, running_mean.dtype), cast(var, running_var.dtype)
-    if not torch.compiler.is_compiling() and are_in_memory(*running, *batch):
+    place = None if torch.compiler.is_compiling() else place_of(*running)
+    of_batch = None if place is None else place_of(*batch)
+    if of_batch is not None and of_batch[::3] == place[::3]:
         if momentum is None:
             momentum = 1 / (1 + num_batches_tracked.item())
-        if update_in_memory(*running, *batch, momentum):
+        if kernels.native.update(*place, *of_batch[1:3], momentum):
             increment_version(running)
             if num_batches_tracked is not None:
                 num_batches_tracked.add_(1)
@@ -72,13 +75,14 @@ def normalize_as_torch(
     if momentum is None:
         momentum = 1 / (1 + num_batches_tracked.item())
     running = running_mean, running_var
-    if torch.compiler.is_compiling() or not are_in_memory(*running):
+    place = None if torch.compiler.is_compiling() else place_of(*running)
+    if place is None:
         new = running_mean.clone(), running_var.clone()
         y = torch.batch_norm(x, weight, bias, *new, True, momentum, eps, cudnn)
         update_running(*running, *new, 1.0, num_batches_tracked)
         return y
-    before = copy_in_memory(*running)
+    before = kernels.native.copy(*place)
     y = torch.batch_norm(x, weight, bias, *running, True, momentum, eps, cudnn)
-    if keep_or_restore(*running, before) and num_batches_tracked is not None:
+    if kernels.native.keep_or_restore(*place, before) and num_batches_tracked is not None:
         num_batches_tracked.add_(1)
     return y
