@@ -96,3 +96,11 @@ def test_mean_and_variance_may_be_of_different_precision():
     update_running(*running, torch.ones(2), torch.full((2,), 3.0), 0.5)
     assert_close(running[0], torch.full((2,), 0.5))
     assert_close(running[1], torch.full((2,), 2.0, dtype=torch.bfloat16))
+
+
+def test_a_batch_that_torch_refuses_is_not_counted():
+    running, count = (torch.zeros(2), torch.ones(2)), torch.tensor(3)
+    with pytest.raises(RuntimeError):
+        normalize_as_torch(torch.randn(4, 2), *running, torch.ones(7), None, 0.1, 1e-5, count)
+    assert count == 3
+    assert torch.equal(running[0], torch.zeros(2))

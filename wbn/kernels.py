@@ -143,14 +143,13 @@ def in_memory(x: Tensor) -> Tensor:
 
 def place_of(mean: Tensor, var: Tensor) -> tuple[int, int, int, int] | None:
     """Bytes of a value, two addresses and a length, if compiled code can read and write there."""
-    dtype, size = mean.dtype, mean.numel()
-    alike = is_ordinary(mean) and has_address(var) and var.dtype == dtype and var.numel() == size
-    if native is None or not alike or dtype not in PRECISIONS or mean.data_ptr() == 0:
+    if native is None or not is_ordinary(mean) or not has_address(var):
         return None
-    for each in (mean, var):
-        if not each.is_contiguous() or each.is_neg() or each.requires_grad:
-            return None
-    return BYTES[dtype], mean.data_ptr(), var.data_ptr(), size
+    dtype, size, start = mean.dtype, mean.numel(), mean.data_ptr()
+    if var.dtype != dtype or var.numel() != size or dtype not in PRECISIONS or start == 0:
+        return None
+    contiguous = mean.is_contiguous() and var.is_contiguous()
+    return (BYTES[dtype], start, var.data_ptr(), size) if contiguous else None
 
 
 def laid_out(x: Tensor) -> Tensor:

@@ -129,8 +129,11 @@ class WeightedBatchNorm(_BatchNorm):
         parameters, numbers = (self.weight, self.bias), (self.momentum, self.eps)
         if not self.track_running_stats:
             return normalize_as_torch(x, None, None, *parameters, *numbers)
-        running = running_mean, self.running_var
-        return normalize_as_torch(x, *running, *parameters, *numbers, self.num_batches_tracked)
+        buffers = self._buffers  # which Python finds faster than attributes
+        running = running_mean, buffers["running_var"]
+        return normalize_as_torch(
+            x, *running, *parameters, *numbers, buffers["num_batches_tracked"]
+        )
 
     def _replicate_for_data_parallel(self) -> WeightedBatchNorm:
         if current_sample_weight() is not None and self.training:

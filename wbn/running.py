@@ -27,7 +27,9 @@ def update_running(
     """
     running = running_mean, running_var
     batch = cast(mean, running_mean.dtype), cast(var, running_var.dtype)
-    place = None if torch.compiler.is_compiling() else place_of(*running)
+    compiling = torch.compiler.is_compiling()
+    plain = not compiling and not any(t.is_neg() or t.requires_grad for t in (*running, *batch))
+    place = place_of(*running) if plain else None
     of_batch = None if place is None else place_of(*batch)
     if of_batch is not None and of_batch[::3] == place[::3]:
         if momentum is None:
@@ -81,8 +83,13 @@ def normalize_as_torch(
         y = torch.batch_norm(x, weight, bias, *new, True, momentum, eps, cudnn)
         update_running(*running, *new, 1.0, num_batches_tracked)
         return y
-    before = kernels.native.copy(*place)
-    y = torch.batch_norm(x, weight, bias, *running, True, momentum, eps, cudnn)
-    if kernels.native.keep_or_restore(*place, before) and num_batches_tracked is not None:
-        num_batches_tracked.add_(1)
+    before, kept = kernels.native.copy(*place), False
+    if num_batches_tracked is not None:
+        num_batches_tracked.add_(1)  # after the large kernel, caches have lost what it needs
+    try:
+        y = torch.batch_norm(x, weight, bias, *running, True, momentum, eps, cudnn)
+        kept = kernels.native.keep_or_restore(*place, before)
+    finally:
+        if not kept and num_batches_tracked is not None:
+            num_batches_tracked.sub_(1)
     return y
