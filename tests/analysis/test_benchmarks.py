@@ -106,3 +106,15 @@ def test_our_layer_has_every_behavior():
     rows = table("conformance")
     assert rows[rows["alternative"] == "wbn"]["passes"].all()
     assert rows.groupby("alternative")["behavior"].nunique().nunique() == 1
+
+
+def test_tables_for_readers_name_shapes_and_threads():
+    found = benchmarks.side_by_side("training", ours="weights", none="no weights")
+    assert list(found) == [
+        "ours, 1 thread", "ours, 2 threads", "none, 1 thread", "none, 2 threads"
+    ]  # fmt: skip
+    ratios = benchmarks.ratios("training", "weights")
+    assert found.loc["100 × 2", "ours, 2 threads"] == round(ratios.loc["100 x 2", 2], 2)
+    uses = benchmarks.shown(benchmarks.other_uses())
+    assert list(uses) == ["1 thread", "2 threads"]
+    assert ("bfloat16", "256 × 1024") in uses.index

@@ -79,6 +79,21 @@ def ratios(use: str, candidate: str) -> pd.DataFrame:
     return found.loc[rows["shape"].unique()]
 
 
+def side_by_side(use: str, **candidates: str) -> pd.DataFrame:
+    """Ratios of candidates by what they are called, each with a column for a number of threads."""
+    found = {name: shown(ratios(use, candidate)) for name, candidate in candidates.items()}
+    both = pd.concat(found, axis=1)
+    return both.set_axis([f"{name}, {threads}" for name, threads in both.columns], axis=1)
+
+
+def shown(found: pd.DataFrame) -> pd.DataFrame:
+    """Ratios by shapes and numbers of threads, as a table for readers."""
+    threads = {number: f"{number} thread{'s' if number > 1 else ''}" for number in found.columns}
+    shapes = found.index.names.index("shape")
+    renamed = found.rename(columns=threads).rename_axis(columns=None)
+    return renamed.rename(index=lambda shape: shape.replace(" x ", " × "), level=shapes).round(2)
+
+
 def other_uses() -> pd.DataFrame:
     """Ratios in other uses than an eager training step, a row for each use and shape."""
     compiled = ratios("compiled", "compiled")
