@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -31,13 +30,11 @@ from torch.autograd import forward_ad
 import wbn.kernels as kernels
 from wbn.checks import (
     Correction,
-    are_usable,
     broadcast_weight,
     check_alone,
     check_correction,
     check_count,
     check_weights,
-    checked_weight,
     precision_of,
     values_checkable,
 )
@@ -123,19 +120,15 @@ def normalize_batch(
     is this process's part of the batch that the moments are of.
     """
     forward_mode = forward_ad._current_level >= 0
-    transformed = forward_mode or torch._C._are_functorch_transforms_active()
-    if transformed:
+    if forward_mode or torch._C._are_functorch_transforms_active():
         check_alone(group, "forward-mode gradients and torch.func")
     if group is None:
         if x.numel() == 0:
             return _normalize_nothing(x, sample_weight, weight, bias, eps)
         check_count(x)
         check_correction(correction)
-        if torch.compiler.is_compiling():
-            if sample_weight is not None and not transformed:
-                w = checked_weight(x, sample_weight)
-                return _normalize_in_graph(x, w, weight, bias, eps, correction)
-        elif not forward_mode and is_for_kernels(x, sample_weight, weight, bias):
+        eager = not forward_mode and not torch.compiler.is_compiling()
+        if eager and is_for_kernels(x, sample_weight, weight, bias):
             share = read_shares(x, sample_weight, correction)
             if kernels.native is not None:
                 return normalize_by_kernels(x, weight, bias, share, eps)
@@ -144,20 +137,6 @@ def normalize_batch(
     if weights is not None and weights.usable is not True:
         weights = _shares(weights, correction)
     return _normalized(x, weights, weight, bias, eps, correction, group, forward_mode)
-
-
-@torch.compiler.allow_in_graph  # so that torch.compile does not guard each function that it calls
-def _normalize_in_graph(
-    x: Tensor,
-    w: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
-    correction: Correction,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`normalize_batch` of weights whose shape and type are checked."""
-    weights = _weights(x, w, correction, None, check=are_usable)
-    return _normalized(x, _shares(weights, correction), weight, bias, eps, correction)
 
 
 def _normalized(
@@ -228,11 +207,7 @@ class _Weights(NamedTuple):
 
 
 def _weights(
-    x: Tensor,
-    sample_weight: Tensor | None,
-    correction: Correction,
-    group: Group | None,
-    check: Callable[..., Tensor | Literal[True]] = check_weights,
+    x: Tensor, sample_weight: Tensor | None, correction: Correction, group: Group | None
 ) -> _Weights | None:
     """The weights of a batch, refused if they must be; those of a group only after its merge."""
     check_correction(correction)
@@ -247,7 +222,7 @@ def _weights(
     if group is not None:
         return _Weights(w, scale, smallest, pair_divisors(w, copies, scale, "none"), True)
     by = pair_divisors(w, copies, scale, correction)
-    usable = check(smallest, scale, by, correction)
+    usable = check_weights(smallest, scale, by, correction)
     by = Divisors(*(_if(usable, d, 1) for d in by))
     return _Weights(_if(usable, w, 0), scale, smallest, by, usable)
 
@@ -300,7 +275,8 @@ def _moments(
         var = sums.scatter.view_as(mean) / by.denominator
         m, w = Moments(mean, var, precise - mean, *by), w * share
     stored = _if(usable, stored_variance(m, correction), torch.nan)
-    return Checked(m._replace(var=_if(usable, m.var, 1)), stored, w, scale, usable)
+    m = Moments(m.mean, _if(usable, m.var, 1), m.centered, *by)
+    return Checked(m, stored, w, scale, usable)
 
 
 def _if(usable: Tensor | Literal[True], values: Tensor, otherwise: float) -> Tensor:
