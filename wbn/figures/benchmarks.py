@@ -44,7 +44,10 @@ def ratio_dots(rows: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
         yticklabels=[shape.replace("x", "×") for shape in shapes],
     )  # fmt: skip
     low, high = axis.get_xlim()
-    axis.set_xticks([tick for tick in (0.25, 0.5, 1, 2, 4, 8, 16) if low < tick < high])
+    ticks = (
+        (0.25, 0.5, 1, 2, 4, 8, 16) if high > 4 * low else (0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8)
+    )
+    axis.set_xticks([tick for tick in ticks if low < tick < high])
     axis.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
     axis.xaxis.set_minor_locator(NullLocator())
     axis.invert_yaxis()
@@ -72,6 +75,8 @@ def replica_times(rows: pd.DataFrame) -> Figure:
         ylabel="ms a step and replica",
     )
     axis.set_xticks(sorted(rows["size"].unique()))
+    low, high = axis.get_ylim()
+    axis.set_yticks([tick for tick in (0.25, 0.5, 1, 2, 4, 8, 16) if low < tick < high])
     for ticks in (axis.xaxis, axis.yaxis):
         ticks.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
         ticks.set_minor_locator(NullLocator())
