@@ -30,7 +30,7 @@ def main() -> None:
     parts: dict[str, Callable[[], Iterable[dict]]] = {
         "conformance": conformance.rows,
         "operators": operators.counted,
-        "memory": models.memory,
+        "memory": models.memory,  # before what is timed, with memory that is kept
         "engine_memory": engine.memory,
         "layers": lambda: layers.rows(THREADS, rounds),
         "models": lambda: models.rows(THREADS, rounds),

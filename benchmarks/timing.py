@@ -1,10 +1,13 @@
 """Candidates timed in turn, in rounds, so that a slow moment of the machine hits all alike."""
 
+import ctypes
+import random
 import statistics
 import time
 from collections.abc import Callable
 
 Run = Callable[[], object]
+TRIM_THRESHOLD, MMAP_MAX = -1, -4  # names of settings in C's malloc.h
 
 
 def seconds(run: Run, repeats: int) -> float:
@@ -13,6 +16,18 @@ def seconds(run: Run, repeats: int) -> float:
     for _ in range(repeats):
         run()
     return (time.perf_counter() - start) / repeats
+
+
+def keep_memory() -> None:
+    """Have the process keep what it frees, where the C library is glibc.
+
+    Else it gives memory back to the system now and then, and whoever needs some next waits for
+    hundreds of pages of it: which candidate that hits is chance, and it may be a fifth of its time.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(TRIM_THRESHOLD, 2**30)
+        library.mallopt(MMAP_MAX, 0)
 
 
 def compare(runs: dict[str, Run], rounds: int = 15, budget: float = 0.015) -> list[dict]:
@@ -33,14 +48,15 @@ def compare(runs: dict[str, Run], rounds: int = 15, budget: float = 0.015) -> li
         For each candidate its name, its time, its ratio, and between which quartiles the ratios of
         the rounds are.
     """
+    keep_memory()
     repeats = {}
     for name, run in runs.items():
         run()
         repeats[name] = max(1, int(budget / max(seconds(run, 2), 1e-7)))
-    orders = [list(runs), list(runs)[::-1]]  # in turn: whoever comes before leaves its traces
+    draw = random.Random(0)  # of the order: whoever comes before leaves its traces
     times = [
-        {name: seconds(runs[name], repeats[name]) for name in orders[number % 2]}
-        for number in range(rounds)
+        {name: seconds(runs[name], repeats[name]) for name in draw.sample(list(runs), len(runs))}
+        for _ in range(rounds)
     ]
     first = next(iter(runs))
     return [row(name, [t[name] for t in times], [t[first] for t in times]) for name in runs]

@@ -1,6 +1,8 @@
 """The layers in the hands of torch: tracing, checkpoints, other derivatives, threads."""
 
 import copy
+import subprocess
+import sys
 from contextlib import nullcontext
 
 import pytest
@@ -8,6 +10,7 @@ import torch
 from torch import nn
 from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
+from torch.func import vmap
 from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
@@ -259,6 +262,45 @@ def test_a_compiled_function_with_the_context_inside_compiles_to_one_graph():
         y.pow(3).sum().backward()
     assert_close(gradients(net), gradients(twin), rtol=1e-7, atol=1e-12)
     assert_close(list(net.buffers()), list(twin.buffers()))
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # which opcheck asks for
+@pytest.mark.parametrize("of", [None, (4,), (4, 5)], ids=["no weights", "samples", "positions"])
+@corrections
+def test_the_operator_that_compiled_code_holds_is_one_that_torch_can_work_with(of, correction):
+    """Torch's own test of operators: no hidden changes, gradients, fake tensors, any shape."""
+    x, weight, bias = normal(4, 3, 5), normal(3), normal(3)
+    tensors = [t.double().requires_grad_() for t in (x, weight, bias)]
+    w = None if of is None else normal(*of, seed=1).abs().double() + 1
+    arguments = tensors[0], w, *tensors[1:], 1e-5, correction
+    torch.library.opcheck(torch.ops.wbn.normalize_batch, arguments)
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace")  # and leaves to Python
+def test_no_gradient_is_lost_where_torch_compile_gave_up_on_the_callers():
+    """As it does with vmap: it then looks into functions that they call, one by one."""
+    layer, x, w = WeightedBatchNorm1d(3), normal(6, 3).requires_grad_(), weights(6)
+    torch._dynamo.reset()
+    mapped = vmap(WeightedBatchNorm1d(3, track_running_stats=False))
+    torch.compile(mapped, backend="aot_eager")(normal(2, 6, 3), torch.stack([w, w]))
+    y = torch.compile(layer, backend="aot_eager")(x, w)
+    torch._dynamo.reset()
+    assert_close(y, layer(x, w))
+    found = torch.autograd.grad(y.pow(3).sum(), x)
+    assert_close(found, torch.autograd.grad(layer(x, w).pow(3).sum(), x))
+
+
+def test_a_module_that_is_loaded_again_registers_its_operator_again():
+    program = """
+import importlib
+import torch
+from wbn import layers, normalization
+for module in (normalization, layers):
+    importlib.reload(module)
+layer = layers.WeightedBatchNorm1d(2)
+torch.compile(layer, fullgraph=True, backend="aot_eager")(torch.rand(4, 2), torch.rand(4))
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 # Threads --------------------------------------------------------------------------------

@@ -157,13 +157,17 @@ def check_weights(
     correction
         As in `weighted_moments`.
     """
-    precision = torch.finfo(by.total.dtype).eps
-    if values_checkable(by.total):
-        total = scale.item() * by.total.item()
-        check_not_negative(smallest.item(), total)
-        check_enough(total, by.concentration.item(), correction, precision)
-        return True
-    spread = spread_out(by.concentration, precision)
+    if not values_checkable(by.total):
+        return are_usable(smallest, scale, by, correction)
+    total, precision = scale.item() * by.total.item(), torch.finfo(by.total.dtype).eps
+    check_not_negative(smallest.item(), total)
+    check_enough(total, by.concentration.item(), correction, precision)
+    return True
+
+
+def are_usable(smallest: Tensor, scale: Tensor, by: Divisors, correction: Correction) -> Tensor:
+    """Whether `check_weights` would not refuse weights."""
+    spread = spread_out(by.concentration, torch.finfo(by.total.dtype).eps)
     return (smallest >= 0) & spread & heavy_enough(scale * by.total, correction)
 
 

@@ -198,7 +198,8 @@ class NormalizeByKernels(torch.autograd.Function):
     def forward(ctx, x, weight, bias, output):
         y, ctx.made = output
         ctx.save_for_backward(x, weight)
-        return y
+        # torch.compile, which comes here if it gave up on the callers, takes y for an input.
+        return y.clone() if torch.compiler.is_compiling() else y
 
     @staticmethod
     def backward(ctx, grad):

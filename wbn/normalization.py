@@ -30,11 +30,13 @@ from torch.autograd import forward_ad
 import wbn.kernels as kernels
 from wbn.checks import (
     Correction,
+    are_usable,
     broadcast_weight,
     check_alone,
     check_correction,
     check_count,
     check_weights,
+    checked_weight,
     precision_of,
     values_checkable,
 )
@@ -120,23 +122,56 @@ def normalize_batch(
     is this process's part of the batch that the moments are of.
     """
     forward_mode = forward_ad._current_level >= 0
-    if forward_mode or torch._C._are_functorch_transforms_active():
+    plain = not forward_mode and not torch._C._are_functorch_transforms_active()
+    if not plain:
         check_alone(group, "forward-mode gradients and torch.func")
     if group is None:
         if x.numel() == 0:
             return _normalize_nothing(x, sample_weight, weight, bias, eps)
         check_count(x)
         check_correction(correction)
-        eager = not forward_mode and not torch.compiler.is_compiling()
-        if eager and is_for_kernels(x, sample_weight, weight, bias):
+        if torch.compiler.is_compiling():
+            if sample_weight is not None:
+                checked_weight(x, sample_weight)
+            if plain:
+                return _OPERATOR(x, sample_weight, weight, bias, eps, correction)
+        elif not forward_mode and is_for_kernels(x, sample_weight, weight, bias):
             share = read_shares(x, sample_weight, correction)
             if kernels.native is not None:
                 return normalize_by_kernels(x, weight, bias, share, eps)
             return _normalized(x, _of_shares(x, share), weight, bias, eps, correction)
-    weights = _weights(x, sample_weight, correction, group)
+    options = eps, correction, group, forward_mode
+    return _normalize_batch(x, sample_weight, weight, bias, *options)
+
+
+def _normalize_batch(
+    x: Tensor,
+    sample_weight: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    correction: Correction,
+    group: Group | None = None,
+    forward_mode: bool = False,
+    read: bool = True,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`normalize_batch` by torch's operators; weights are read where they can be, or never."""
+    weights = _weights(x, sample_weight, correction, group, read)
     if weights is not None and weights.usable is not True:
         weights = _shares(weights, correction)
     return _normalized(x, weights, weight, bias, eps, correction, group, forward_mode)
+
+
+# As an operator that is made of others it is one step to torch.compile, which else would look at
+# each Python function that it calls, and before each run again at whether these have changed.
+_LIBRARY = None  # a module that is loaded again gives back what it registered
+_LIBRARY = torch.library.Library("wbn", "DEF")
+_LIBRARY.define(
+    "normalize_batch(Tensor x, Tensor? sample_weight, Tensor? weight, Tensor? bias, float eps, "
+    "str correction) -> (Tensor, Tensor, Tensor)"
+)
+_LIBRARY.impl("normalize_batch", partial(_normalize_batch, read=False), "CompositeImplicitAutograd")
+_OPERATOR = torch.ops.wbn.normalize_batch.default
 
 
 def _normalized(
@@ -151,7 +186,7 @@ def _normalized(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`normalize_batch` with weights that are read."""
     if weights is not None:
-        x = _without_masked(x, weights.w)
+        x = _without_masked(x, weights)
     with nullcontext() if forward_mode else torch.no_grad():
         m, stored, w, _, usable = _moments(x, weights, correction, group)
     if usable is not True:
@@ -194,7 +229,7 @@ def checked_moments(
         check_count(x)
     weights = _weights(x, sample_weight, correction, group)
     if weights is not None:
-        x = _without_masked(x, weights.w)
+        x = _without_masked(x, weights)
     return _moments(x, weights, correction, group)
 
 
@@ -207,7 +242,11 @@ class _Weights(NamedTuple):
 
 
 def _weights(
-    x: Tensor, sample_weight: Tensor | None, correction: Correction, group: Group | None
+    x: Tensor,
+    sample_weight: Tensor | None,
+    correction: Correction,
+    group: Group | None,
+    read: bool = True,
 ) -> _Weights | None:
     """The weights of a batch, refused if they must be; those of a group only after its merge."""
     check_correction(correction)
@@ -222,7 +261,7 @@ def _weights(
     if group is not None:
         return _Weights(w, scale, smallest, pair_divisors(w, copies, scale, "none"), True)
     by = pair_divisors(w, copies, scale, correction)
-    usable = check_weights(smallest, scale, by, correction)
+    usable = (check_weights if read else are_usable)(smallest, scale, by, correction)
     by = Divisors(*(_if(usable, d, 1) for d in by))
     return _Weights(_if(usable, w, 0), scale, smallest, by, usable)
 
@@ -248,13 +287,13 @@ def _of_shares(x: Tensor, share: Shares) -> _Weights:
     return _Weights(broadcast_weight(x, w), None, None, by, True)
 
 
-def _without_masked(x: Tensor, w: Tensor) -> Tensor:
+def _without_masked(x: Tensor, weights: _Weights) -> Tensor:
     """`counted`, or where there is nothing to count as zero, x itself."""
-    if values_checkable(x) and x.numel() > 0:
-        limit, extremes = largest_counted(w.dtype), x.detach().aminmax()
+    if weights.usable is True and values_checkable(x) and x.numel() > 0:
+        limit, extremes = largest_counted(weights.w.dtype), x.detach().aminmax()
         if all(abs(extreme.item()) < limit for extreme in extremes):
             return x
-    return counted(x, w)
+    return counted(x, weights.w)
 
 
 def _moments(
