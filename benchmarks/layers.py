@@ -98,6 +98,9 @@ def compiled(shape: tuple[int, ...]) -> dict[str, Run]:
     }
 
 
+USES = {"training": trained, "inference": evaluated, "compiled": compiled}
+
+
 def laid_out(shape: tuple[int, ...], layout: torch.memory_format, dtype: torch.dtype) -> dict:
     """A training step on other inputs than contiguous single precision."""
     x, grad, w = inputs(shape)
@@ -112,14 +115,11 @@ def rows(threads: tuple[int, ...], rounds: int) -> Iterator[dict]:
     for number in threads:
         torch.set_num_threads(number)
         for shape in SHAPES:
-            for use, candidates in (("training", trained), ("inference", evaluated)):
+            for use, candidates in USES.items():
                 yield from told(compare(candidates(shape), rounds), use, shape, number)
         for shape, layout, dtype in OTHER_INPUTS:
             last = "channels last" if layout == torch.channels_last else "bfloat16"
             yield from told(compare(laid_out(shape, layout, dtype), rounds), last, shape, number)
-    torch.set_num_threads(threads[0])
-    for shape in SHAPES:
-        yield from told(compare(compiled(shape), rounds), "compiled", shape, threads[0])
 
 
 def told(found: list[dict], use: str, shape: tuple[int, ...], threads: int) -> list[dict]:

@@ -77,11 +77,11 @@ class WeightedBatchNorm(_BatchNorm):
         self._check_input_dim(x)
         if not (x.is_floating_point() and x.shape[1] == self.num_features > 0):
             self._refuse(x)
-        # Asked for in eval mode too, so that a context around it counts as used.
-        mean = self.running_mean
+        mean = self._buffers["running_mean"]  # which Python finds faster than attributes
         evaluating = not self.training and mean is not None
-        unneeded = evaluating or sample_weight is not None
-        shared = current_sample_weight(None if unneeded else (x.shape[0], *x.shape[2:]))
+        shared = current_sample_weight()  # in eval mode too: a context around it counts as used
+        if shared is not None and sample_weight is None and not evaluating:
+            shared = current_sample_weight((x.shape[0], *x.shape[2:]))
         if evaluating:
             var, weight, bias = self.running_var, self.weight, self.bias
             cudnn = torch.backends.cudnn.enabled
@@ -129,7 +129,7 @@ class WeightedBatchNorm(_BatchNorm):
         parameters, numbers = (self.weight, self.bias), (self.momentum, self.eps)
         if not self.track_running_stats:
             return normalize_as_torch(x, None, None, *parameters, *numbers)
-        buffers = self._buffers  # which Python finds faster than attributes
+        buffers = self._buffers
         running = running_mean, buffers["running_var"]
         return normalize_as_torch(
             x, *running, *parameters, *numbers, buffers["num_batches_tracked"]

@@ -77,7 +77,7 @@ def normalize_as_torch(
     if momentum is None:
         momentum = 1 / (1 + num_batches_tracked.item())
     running = running_mean, running_var
-    place = None if torch.compiler.is_compiling() else place_of(*running)
+    place = place_of(*running)
     if place is None:
         new = running_mean.clone(), running_var.clone()
         y = torch.batch_norm(x, weight, bias, *new, True, momentum, eps, cudnn)

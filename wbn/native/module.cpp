@@ -44,9 +44,9 @@ static PyObject *shares_of(const W *w, A *shares, Size count, Size copies) {
 }
 
 template <typename A>
-static bool storable(A mean, A var) {  // finite, and not negative
+static int storable(A mean, A var) {  // finite, and not negative; without branches, for vectors
     constexpr A largest = std::numeric_limits<A>::max();
-    return std::abs(mean) <= largest && var >= 0 && var <= largest;
+    return (std::abs(mean) <= largest) & (var >= 0) & (var <= largest);
 }
 
 // As torch.lerp.
@@ -62,7 +62,7 @@ struct Running {
     Size channels;
 
     bool update(const A *batch_mean, const A *batch_var, A momentum) const {
-        bool all = true;
+        int all = 1;
         for (Size c = 0; c < channels; c++)
             all &= storable(between(mean[c], batch_mean[c], momentum),
                             between(var[c], batch_var[c], momentum));
@@ -70,7 +70,7 @@ struct Running {
             mean[c] = between(mean[c], batch_mean[c], momentum);
             var[c] = between(var[c], batch_var[c], momentum);
         }
-        return all;
+        return all != 0;
     }
 
     PyObject *copy() const {
@@ -83,7 +83,7 @@ struct Running {
     }
 
     bool keep_or_restore(const char *copied) const {
-        bool all = true;
+        int all = 1;
         for (Size c = 0; c < channels; c++) all &= storable(mean[c], var[c]);
         if (all) return true;
         std::memcpy(mean, copied, channels * sizeof(A));
