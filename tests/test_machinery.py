@@ -290,7 +290,7 @@ def test_no_gradient_is_lost_where_torch_compile_gave_up_on_the_callers():
     assert_close(found, torch.autograd.grad(layer(x, w).pow(3).sum(), x))
 
 
-def test_a_module_that_is_loaded_again_registers_its_operator_again():
+def test_a_module_that_is_loaded_again_registers_what_compiled_code_calls():
     program = """
 import importlib
 import torch
