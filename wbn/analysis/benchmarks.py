@@ -131,6 +131,7 @@ def targets() -> pd.DataFrame:
     The engine trains on one thread, and is measured there.
     """
     weights, plain = ratios("training", "weights"), ratios("training", "no weights")
+    compiled, inference = ratios("compiled", "compiled"), ratios("inference", "inference")
     small = [np.prod([int(n) for n in shape.split(" x ")]) < 1e5 for shape in plain.index]
     models, memory, engine = table("models"), table("memory"), table("engine")
     of_model = models[models["candidate"] == "weights"]["ratio"].max()
@@ -143,8 +144,8 @@ def targets() -> pd.DataFrame:
         ("with weights, slowest shape", 2.2, weights.max().max()),
         ("without weights, slowest large shape", 1.05, plain[~np.array(small)].max().max()),
         ("without weights, slowest small shape", 1.3, plain[small].max().max()),
-        ("compiled, geometric mean", 1.1, geometric_mean(ratios("compiled", "compiled"))),
-        ("inference, geometric mean", 1.02, geometric_mean(ratios("inference", "inference"))),
+        ("compiled, geometric mean", 1.1, max(geometric_mean(compiled[t]) for t in compiled)),
+        ("inference, slowest shape", 1.02, inference.max().max()),
         ("channels last", 1.5, ratios("channels last", "weights").max().max()),
         ("bfloat16, slowest shape", 1.5, ratios("bfloat16", "weights").max().max()),
         ("memory of a training step", 1.1, of_memory),
