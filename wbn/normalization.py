@@ -140,26 +140,14 @@ def normalize_batch(
             if kernels.native is not None:
                 return normalize_by_kernels(x, weight, bias, share, eps)
             return _normalized(x, _of_shares(x, share), weight, bias, eps, correction)
-    options = eps, correction, group, forward_mode
-    return _normalize_batch(x, sample_weight, weight, bias, *options)
-
-
-def _normalize_batch(
-    x: Tensor,
-    sample_weight: Tensor | None,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
-    correction: Correction,
-    group: Group | None = None,
-    forward_mode: bool = False,
-    read: bool = True,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`normalize_batch` by torch's operators; weights are read where they can be, or never."""
-    weights = _weights(x, sample_weight, correction, group, read)
-    if weights is not None and weights.usable is not True:
-        weights = _shares(weights, correction)
+    weights = _weights(x, sample_weight, correction, group)
     return _normalized(x, weights, weight, bias, eps, correction, group, forward_mode)
+
+
+def _normalize_unread(x: Tensor, sample_weight: Tensor | None, *options: Any) -> tuple[Tensor, ...]:
+    """`normalize_batch` without a look at the values of weights."""
+    *_, correction = options
+    return _normalized(x, _weights(x, sample_weight, correction, None, read=False), *options)
 
 
 # As an operator that is made of others it is one step to torch.compile, which else would look at
@@ -170,7 +158,7 @@ _LIBRARY.define(
     "normalize_batch(Tensor x, Tensor? sample_weight, Tensor? weight, Tensor? bias, float eps, "
     "str correction) -> (Tensor, Tensor, Tensor)"
 )
-_LIBRARY.impl("normalize_batch", partial(_normalize_batch, read=False), "CompositeImplicitAutograd")
+_LIBRARY.impl("normalize_batch", _normalize_unread, "CompositeImplicitAutograd")
 _OPERATOR = torch.ops.wbn.normalize_batch.default
 
 
@@ -184,8 +172,9 @@ def _normalized(
     group: Group | None = None,
     forward_mode: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`normalize_batch` with weights that are read."""
+    """`normalize_batch` by torch's operators, with weights that were read or can't be."""
     if weights is not None:
+        weights = weights if weights.usable is True else _shares(weights, correction)
         x = _without_masked(x, weights)
     with nullcontext() if forward_mode else torch.no_grad():
         m, stored, w, _, usable = _moments(x, weights, correction, group)
