@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C import _are_functorch_transforms_active
+from torch.compiler import is_compiling
 
 from wbn.divisors import Divisors, divisors
 
@@ -250,5 +252,4 @@ def reduced(x: Tensor) -> tuple[int, ...]:
 
 def plain_eager() -> bool:
     """Whether neither torch.compile nor a torch.func transform is at work."""
-    compiling = torch.compiler.is_compiling()
-    return not compiling and not torch._C._are_functorch_transforms_active()
+    return not is_compiling() and not _are_functorch_transforms_active()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch._C import _len_torch_dispatch_stack
+from torch._C import _get_tracing_state, _len_torch_dispatch_stack
 from torch._C._functorch import is_legacy_batchedtensor
 
 from wbn.checks import (
@@ -34,17 +34,23 @@ except ImportError:  # there was no compiler
 
 BYTES = {torch.float32: 4, torch.float64: 8, torch.bfloat16: 2}  # the types that it knows
 PRECISIONS = (torch.float32, torch.float64)
+ORDINARY = (Tensor, nn.Parameter)
 
 
 def is_ordinary(x: Tensor) -> bool:
     """Whether x is an ordinary tensor on the CPU, and nobody traces what is done with it."""
-    plain = type(x) in (Tensor, nn.Parameter) and x.is_cpu and plain_eager()
-    return plain and torch._C._get_tracing_state() is None and not _len_torch_dispatch_stack()
+    return plain_eager() and _is_ordinary(x)
+
+
+def _is_ordinary(x: Tensor) -> bool:
+    """`is_ordinary` where `plain_eager` holds."""
+    on_cpu = type(x) in ORDINARY and x.is_cpu
+    return on_cpu and _get_tracing_state() is None and not _len_torch_dispatch_stack()
 
 
 def has_address(x: Tensor) -> bool:
     """Whether the values of x are in the CPU's memory, where is_ordinary holds for another."""
-    return type(x) in (Tensor, nn.Parameter) and x.is_cpu and x.data_ptr() != 0
+    return type(x) in ORDINARY and x.is_cpu and x.data_ptr() != 0
 
 
 def is_for_kernels(
@@ -142,14 +148,17 @@ def in_memory(x: Tensor) -> Tensor:
 
 
 def place_of(mean: Tensor, var: Tensor) -> tuple[int, int, int, int] | None:
-    """Bytes of a value, two addresses and a length, if compiled code can read and write there."""
-    if native is None or not is_ordinary(mean) or not has_address(var):
+    """Bytes of a value, two addresses and a length, if compiled code can read and write there.
+
+    To be asked where `plain_eager` holds.
+    """
+    if native is None or not _is_ordinary(mean) or type(var) not in ORDINARY or not var.is_cpu:
         return None
-    dtype, size, start = mean.dtype, mean.numel(), mean.data_ptr()
-    if var.dtype != dtype or var.numel() != size or dtype not in PRECISIONS or start == 0:
+    dtype, size, addresses = mean.dtype, mean.numel(), (mean.data_ptr(), var.data_ptr())
+    if var.dtype != dtype or var.numel() != size or dtype not in PRECISIONS or 0 in addresses:
         return None
     contiguous = mean.is_contiguous() and var.is_contiguous()
-    return (BYTES[dtype], start, var.data_ptr(), size) if contiguous else None
+    return (BYTES[dtype], *addresses, size) if contiguous else None
 
 
 def laid_out(x: Tensor) -> Tensor:

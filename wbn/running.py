@@ -8,6 +8,7 @@ from torch.autograd.graph import increment_version
 
 import wbn.kernels as kernels
 from wbn.checks import cast, check_count
+from wbn.core import plain_eager
 from wbn.kernels import place_of
 
 
@@ -27,8 +28,7 @@ def update_running(
     """
     running = running_mean, running_var
     batch = cast(mean, running_mean.dtype), cast(var, running_var.dtype)
-    compiling = torch.compiler.is_compiling()
-    plain = not compiling and not any(t.is_neg() or t.requires_grad for t in (*running, *batch))
+    plain = plain_eager() and not any(t.is_neg() or t.requires_grad for t in (*running, *batch))
     place = place_of(*running) if plain else None
     of_batch = None if place is None else place_of(*batch)
     if of_batch is not None and of_batch[::3] == place[::3]:
@@ -70,16 +70,17 @@ def normalize_as_torch(
     num_batches_tracked: Tensor | None = None,
 ) -> Tensor:
     """The output of nn.BatchNorm in training to the last bit, and its running statistics."""
-    check_count(x)
-    cudnn = torch.backends.cudnn.enabled
+    if x.shape[0] < 2:
+        check_count(x)
     if running_mean is None:
+        cudnn = torch.backends.cudnn.enabled
         return torch.batch_norm(x, weight, bias, None, None, True, 0.0, eps, cudnn)
     if momentum is None:
         momentum = 1 / (1 + num_batches_tracked.item())
     running = running_mean, running_var
-    place = place_of(*running)
+    place = None if torch.compiler.is_compiling() else place_of(*running)
     if place is None:
-        new = running_mean.clone(), running_var.clone()
+        new, cudnn = (running_mean.clone(), running_var.clone()), torch.backends.cudnn.enabled
         y = torch.batch_norm(x, weight, bias, *new, True, momentum, eps, cudnn)
         update_running(*running, *new, 1.0, num_batches_tracked)
         return y
@@ -87,7 +88,7 @@ def normalize_as_torch(
     if num_batches_tracked is not None:
         num_batches_tracked.add_(1)  # after the large kernel, caches have lost what it needs
     try:
-        y = torch.batch_norm(x, weight, bias, *running, True, momentum, eps, cudnn)
+        y = torch.batch_norm(x, weight, bias, *running, True, momentum, eps, False)
         kept = kernels.native.keep_or_restore(*place, before)
     finally:
         if not kept and num_batches_tracked is not None:
