@@ -24,7 +24,7 @@ from wbn.experiments.training import Trainer
 
 REFERENCE = Protocol.paper("i", "wlf_wbn").resolved()
 REPLICAS = (1, 2, 4, 8, 16, 32, 64)
-BATCH_SIZES, HIDDEN = (50, 100, 200, 400), (100, 200, 400, 800)
+GROWN = {"batch_size": (50, 100, 200, 400), "hidden": (100, 200, 400, 800)}
 
 
 def floor(replicas: int, protocol: Protocol) -> Run:
@@ -102,7 +102,7 @@ def rows(threads: tuple[int, ...], rounds: int) -> Iterator[dict]:
                 runs |= {"textbook, DataLoader": textbook(loaded())}
             yield from _measured(runs, "replicas", replicas, replicas, number, rounds)
     torch.set_num_threads(threads[0])
-    for field, sizes in (("batch_size", BATCH_SIZES), ("hidden", HIDDEN)):
+    for field, sizes in GROWN.items():
         for size in sizes:
             protocol = replace(REFERENCE, **{field: size})
             runs = {"floor": floor(16, protocol), "engine": engine(16, protocol)}
@@ -121,8 +121,11 @@ def _measured(
 
 
 def memory() -> Iterator[dict]:
-    """Largest memory of an engine of so many replicas and its first step, in MB."""
+    """Largest memory of an engine and its first step, in MB: of so many replicas, or of 16."""
     engine(1, REFERENCE)()
-    for replicas in REPLICAS:
-        megabytes = peak(lambda: engine(replicas, REFERENCE)())  # noqa: B023
-        yield {"varied": "replicas", "size": replicas, "megabytes": round(megabytes, 1)}
+    engines = [("replicas", replicas, replicas, REFERENCE) for replicas in REPLICAS]
+    for field, sizes in GROWN.items():
+        engines += [(field, size, 16, replace(REFERENCE, **{field: size})) for size in sizes]
+    for varied, size, replicas, protocol in engines:
+        megabytes = peak(lambda: engine(replicas, protocol)())  # noqa: B023
+        yield {"varied": varied, "size": size, "megabytes": round(megabytes, 1)}

@@ -45,7 +45,7 @@ def ratio_dots(rows: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     )  # fmt: skip
     low, high = axis.get_xlim()
     ticks = (
-        (0.25, 0.5, 1, 2, 4, 8, 16) if high > 4 * low else (0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8)
+        (0.25, 0.5, 1, 2, 4, 8, 16) if high > 8 * low else (0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8)
     )
     axis.set_xticks([tick for tick in ticks if low < tick < high])
     axis.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
