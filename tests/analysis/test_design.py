@@ -101,6 +101,33 @@ def test_the_misfit_is_that_of_refitted_least_squares():
     assert found.left_out == pytest.approx(np.sqrt(np.mean(np.square(missed))))
 
 
+def chain(n):
+    """Points of two factors with n levels whose model is a path: each point joins two levels."""
+    pairs = [(k // 2, (k + 1) // 2) for k in range(2 * n - 1)]
+    return pd.DataFrame(pairs, columns=["a", "b"]), {"a": range(n), "b": range(n)}
+
+
+def test_what_one_point_alone_tells_has_no_error_at_a_point_left_out():
+    points, levels = chain(6)
+    twice = pd.concat([points, points.iloc[:1]], ignore_index=True)  # ten leverages are 1
+    found = misfit(twice, np.arange(12.0)[:, None], levels, [])
+    assert found.freedom == 1
+    assert found.sd == pytest.approx(11 / np.sqrt(2))
+    assert np.isnan(found.left_out)
+
+
+def test_a_leverage_of_nearly_one_still_has_its_error():
+    points, levels = chain(200)
+    ring = pd.concat([points, pd.DataFrame({"a": [199], "b": [0]})], ignore_index=True)
+    response = np.random.default_rng(3).normal(size=(400, 1))
+    # A ring has one combination of points that its model says is zero: their sum with signs in
+    # turn, 400 each of weight 1/400. Without a point, the ring's other points predict it exactly.
+    signs = np.tile([1, -1], 200)
+    found = misfit(ring, response, levels, [])
+    assert found.freedom == 1
+    assert found.left_out == pytest.approx(abs(signs @ response[:, 0]))
+
+
 def test_arms_are_those_of_least_squares_with_other_columns():
     points = d_optimal(LEVELS, PAIRS, n=13, seed=0)
     response = np.random.default_rng(2).normal(size=(13, 2))

@@ -13,6 +13,8 @@ from scipy import special
 from wbn.analysis.intervals import LEVEL
 from wbn.experiments.protocol import Protocol
 
+ALONE = 1e-9  # 1 - leverage below which a point counts as fitted exactly: rounding leaves 1e-15
+
 Levels = Mapping[str, Sequence]
 Pairs = Sequence[tuple[str, str]]
 
@@ -137,8 +139,10 @@ def misfit(points: pd.DataFrame, response: np.ndarray, levels: Levels, pairs: Pa
         \mathrm{PRESS} = \frac{1}{n} \sum_i \Big( \frac{e_i}{1 - h_i} \Big)^2,
         \qquad e = (I - H) \bar y, \quad H = X (X^\top X)^{-1} X^\top,
 
-    with p the columns of X and :math:`h_i` the diagonal of H. The second is the mean squared
-    error at a point that the fit has not seen, without fitting n times.
+    with p the columns of X and :math:`h_i` the diagonal of H, the leverages. The second is the
+    mean squared error at a point that the fit has not seen, without fitting n times. A point with
+    leverage 1 is the only one to tell of some term, so that the others say nothing of it: PRESS is
+    then not defined, and NaN.
 
     Parameters
     ----------
@@ -148,7 +152,7 @@ def misfit(points: pd.DataFrame, response: np.ndarray, levels: Levels, pairs: Pa
     Returns
     -------
     Misfit
-        :math:`n - p`, :math:`\hat\sigma` and the root of PRESS.
+        :math:`n - p`, :math:`\hat\sigma` and the root of PRESS, NaN where that is not defined.
 
     Examples
     --------
@@ -165,9 +169,10 @@ def misfit(points: pd.DataFrame, response: np.ndarray, levels: Levels, pairs: Pa
     hat = x @ np.linalg.pinv(x)
     means = response.mean(axis=1)
     missed = means - hat @ means
-    left_out = missed / (1 - np.diag(hat))
     sd = np.sqrt((missed**2).sum() / (n - terms))
-    return Misfit(n - terms, float(sd), float(np.sqrt((left_out**2).mean())))
+    free = 1 - np.diag(hat)
+    left_out = np.sqrt(((missed / free) ** 2).mean()) if free.min() > ALONE else np.nan
+    return Misfit(n - terms, float(sd), float(left_out))
 
 
 def model_arm(counts: np.ndarray, error: Misfit) -> np.ndarray:
