@@ -20,16 +20,10 @@ PIP_PROGRESS = 2>&1 | tee -a .venv/install.log | awk '/^(Collecting|Processing) 
 export TQDM_DISABLE := 1
 unit soak test-stacks test-oldest notebooks: export OMP_NUM_THREADS := 1
 
-.PHONY: help book test env data lint unit soak test-stacks test-oldest notebooks run-notebooks html browser serve bench reproduce lock clean
+.PHONY: help book test env data lint unit soak test-stacks test-oldest test-machines notebooks run-notebooks html browser serve bench reproduce lock clean
 
-# Notebooks run in the folder $(1), one after the other, with a line of progress each.
-define execute
-	n=0; for file in $(NOTEBOOKS:book/%=$(1)/%); do n=$$((n + 1)); \
-		echo "[$$n/$(words $(NOTEBOOKS))] running $$file ..."; \
-		$(BIN)/jupyter nbconvert --log-level WARN --to notebook --execute --inplace \
-			--ExecutePreprocessor.record_timing=False "$$file" \
-			2> >(grep -v 'Kernel is running over TCP' >&2); done
-endef
+# Run the notebooks of the folder $(1).
+execute = $(BIN)/python tools/run_notebooks.py $(NOTEBOOKS:book/%=$(1)/%)
 
 # The book is built from a copy, to which MathJax is added from its PyPI package.
 define copy_book
@@ -75,7 +69,7 @@ book: env data ## run every chapter and build the book (tracked files stay as th
 	@$(call build_html)
 
 test: lint unit notebooks browser ## everything that CI checks: lint, unit tests, notebooks, the book in a browser
-	@echo "All checks passed."
+	@cat _build/not_run/* | grep . && echo "The other checks passed." || echo "All checks passed."
 
 env: .venv/.installed ## create .venv with every dependency (CPU=1 TORCH_INDEX=...: without CUDA, 2 GB instead of 6)
 
@@ -108,6 +102,7 @@ lint: env ## check code and notebooks with ruff, types with mypy, notebook metad
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/nb-clean check -o -c -n --preserve-cell-metadata-field mystnb --preserve-cell-metadata-field tags $(NOTEBOOKS)
 
+unit: export WBN_NOT_RUN := _build/not_run/unit
 unit: env data ## run the unit tests and doctests, with coverage of the method
 	@echo "Unit tests and doctests ..."
 	@$(BIN)/python -m pytest -q -n 2 --ignore=tests/book --ignore=tests/stacks \
@@ -131,6 +126,9 @@ test-oldest: ## run the method's tests with the oldest PyTorch and NumPy that py
 	@PYTHONPATH=. _build/oldest/bin/python -m pytest -q -n 2 -p no:cacheprovider \
 		-k 'not compile' $(METHOD) $(wildcard $(METHOD:wbn/%.py=tests/test_%.py))
 
+test-machines: env data ## run tests and notebooks as other processors would, a line a setting (about an hour)
+	@$(BIN)/python tests/machines.py
+
 notebooks: env data ## rerun every notebook and compare its outputs with the committed ones (nbval)
 	@echo "Rerunning $(words $(NOTEBOOKS)) notebooks and comparing their outputs ..."
 	@mkdir -p _build
@@ -144,9 +142,10 @@ html: env ## build the book from the committed outputs
 	@$(call copy_book)
 	@$(call build_html)
 
+browser: export WBN_NOT_RUN := _build/not_run/book
 browser: notebooks html ## test the rendered book in a headless browser
 	@echo "Testing the rendered book ..."
-	@$(BIN)/python -m pytest -q tests/book
+	@$(BIN)/python -m pytest -q -rfE tests/book
 
 serve: html ## build the book and serve it on this machine
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html 8000

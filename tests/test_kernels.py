@@ -16,6 +16,7 @@ from wbn.normalization import normalize_batch
 # Rows of channels, with few positions too, and channels by themselves.
 SHAPES = [(37, 5), (37, 5, 1), (300, 2), (9, 4, 7), (5, 3, 4, 6), (4, 2, 3, 2, 5)]
 LAYOUTS = ["first", "last"]
+UNCOMPILED = "the compiled part (it needs a C++ compiler when wbn is installed) is missing"
 CORRECTIONS = ("frequency", "reliability", "none")
 
 
@@ -39,7 +40,7 @@ def by(request, monkeypatch):
     if request.param == "formulas":
         monkeypatch.setattr(kernels, "native", None)
     elif kernels.native is None:
-        pytest.skip("wbn was installed without a compiler")
+        pytest.skip(UNCOMPILED)
 
 
 def moments_of(x, w):
@@ -113,7 +114,7 @@ def threads():
     torch.set_num_threads(before)
 
 
-@pytest.mark.skipif(kernels.native is None, reason="wbn was installed without a compiler")
+@pytest.mark.skipif(kernels.native is None, reason=UNCOMPILED)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("shape", [(700, 100), (20, 16, 16, 16)], ids=str)
@@ -390,7 +391,7 @@ def test_a_large_mean_costs_the_output_no_digits(shape, mean, by):
     assert_close(weighted_batch_norm(x, w, training=True).double(), exact, rtol=0, atol=3e-6)
 
 
-@pytest.mark.skipif(kernels.native is None, reason="wbn was installed without a compiler")
+@pytest.mark.skipif(kernels.native is None, reason=UNCOMPILED)
 @pytest.mark.parametrize("mean", [1e3, 1e5])
 @pytest.mark.parametrize("shape", [(64, 50), (16, 5, 40)])
 def test_a_large_mean_costs_the_gradients_no_digits(shape, mean):

@@ -55,7 +55,7 @@ def browser(tmp_path_factory):
     names = ("chromium", "chromium-browser", "google-chrome", "chrome")
     binary = next(filter(None, map(shutil.which, names)), None)
     driver = shutil.which("chromedriver")
-    need(binary and driver, "Chromium with chromedriver")
+    need(binary and driver, "Chromium with its driver (Debian: chromium, chromium-driver)")
     options = webdriver.ChromeOptions()
     options.binary_location = binary
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
@@ -80,7 +80,7 @@ def axe() -> str:
     script = folder / "axe.min.js"
     if not script.exists():
         npm = shutil.which("npm")
-        need(npm, "npm")
+        need(npm, "npm (it comes with Node.js)")
         folder.mkdir(parents=True, exist_ok=True)
         done = subprocess.run([npm, "pack", AXE], cwd=folder, capture_output=True, text=True)
         need(done.returncode == 0, f"{AXE} (npm pack said: {done.stderr.strip()[-300:]})")

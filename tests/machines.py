@@ -1,0 +1,104 @@
+"""Run the tests as other processors would: one setting of arithmetic after the other.
+
+A processor decides which kernels OpenBLAS (for NumPy and SciPy), ATen and MKL (for PyTorch) and
+NumPy itself take, and so the last bits of a result. Each setting here makes one of them choose
+as it would elsewhere. What is computed from stored rows has to print the same digits under all
+settings; what is trained has to agree within the tolerances of ``wbn verify``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LOGS = ROOT / "_build" / "machines"
+# Each with what runs under it. The oldest kernels of each library differ most from ours, and run
+# the notebooks as well.
+SETTINGS = {
+    "OPENBLAS_CORETYPE=Haswell": ["tests"],
+    "OPENBLAS_CORETYPE=Zen": ["tests"],
+    "OPENBLAS_CORETYPE=SkylakeX": ["tests"],
+    "OPENBLAS_CORETYPE=Nehalem": ["tests", "notebooks"],
+    "NPY_DISABLE_CPU_FEATURES=X86_V3": ["tests"],
+    "ATEN_CPU_CAPABILITY=avx512": ["tests"],
+    "ATEN_CPU_CAPABILITY=avx2": ["tests"],
+    "ATEN_CPU_CAPABILITY=default": ["tests", "notebooks"],
+    "MKL_CBWR=COMPATIBLE": ["tests", "notebooks"],
+    "OMP_NUM_THREADS=2": ["tests", "notebooks"],
+}
+# What computes nothing: stores, sweeps, the command, pages.
+LEFT_OUT = (
+    "tests/book", "tests/stacks", "tests/figures", "tests/test_machines.py", "tests/test_cli.py",
+    "tests/test_project.py", "tests/test_readme.py", "tests/test_rooms.py",
+    *(f"tests/experiments/test_{name}.py" for name in (
+        "cluster", "fetch", "fuzzed_plans", "store", "store_under_attack", "sweep", "workers",
+    )),
+)  # fmt: skip
+PROBE = """
+import numpy, scipy.linalg, torch
+matrix = numpy.random.default_rng(0).normal(size=(64, 64))
+scipy.linalg.inv(matrix @ matrix)
+torch.nn.functional.batch_norm(torch.rand(64, 64) @ torch.rand(64, 64), None, None, training=True)
+"""
+PYTEST = ("-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider")
+COMMANDS = {
+    "probe": ("-c", PROBE),
+    "tests": (*PYTEST, *(f"--ignore={path}" for path in LEFT_OUT)),
+    "notebooks": (
+        *PYTEST, "--dist=loadfile", "--nbval", "--nbval-current-env",
+        "--nbval-sanitize-with=book/nbval_sanitize.cfg",
+        *sorted(f"book/{path.name}" for path in ROOT.glob("book/*.ipynb")),
+    ),
+}  # fmt: skip
+
+
+def run(setting: str, kind: str) -> tuple[bool, str]:
+    """Whether a command passes under a setting, and its last line; the rest goes to a file."""
+    name, _, value = setting.partition("=")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1", name: value}
+    log = LOGS / f"{name}-{value}-{kind}.log"
+    with log.open("w") as file:
+        command = [sys.executable, *COMMANDS[kind]]
+        done = subprocess.run(command, cwd=ROOT, env=environment, stdout=file, stderr=file)
+    last = log.read_text().splitlines()[-1:] or ["nothing was printed"]
+    return done.returncode == 0, re.sub(r" in [\d.]+s.*", "", last[0].strip("= "))
+
+
+def check(setting: str, kinds: list[str]) -> bool:
+    """Try a setting, and print its line."""
+    print(f"{setting:<32} ", end="", flush=True)
+    if not run(setting, "probe")[0]:
+        print("not tried: this processor cannot do it")
+        return True
+    started, passed = time.monotonic(), True
+    for kind in kinds:
+        good, said = run(setting, kind)
+        print(f"{kind}: {said}; ", end="", flush=True)
+        passed = passed and good
+    print(f"{(time.monotonic() - started) / 60:.0f} minutes")
+    return passed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("settings", nargs="*", metavar="NAME=VALUE", help="these settings only")
+    parser.add_argument("--only", choices=["tests", "notebooks"])
+    chosen = parser.parse_args()
+    LOGS.mkdir(parents=True, exist_ok=True)
+    passed = True
+    for setting in chosen.settings or SETTINGS:
+        kinds = [chosen.only] if chosen.only else SETTINGS.get(setting, ["tests", "notebooks"])
+        passed = check(setting, kinds) and passed
+    if not passed:
+        print(f"The whole output of what failed is in {LOGS.relative_to(ROOT)}.")
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
