@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -166,9 +167,7 @@ def sweep_plan(
     file: Annotated[Path, typer.Argument(help="A TOML file: `seeds = N` and [[grid]] tables.")],
     store: Annotated[Path, typer.Option("--out", help="Folder for results.")] = Path("wbn-results"),
     scheduler: Scheduler = None,
-    refresh: Annotated[
-        bool, typer.Option(help="Recompute what older source files produced.")
-    ] = False,
+    refresh: Annotated[bool, typer.Option(help="Run again what the store holds.")] = False,
 ) -> None:
     """Run every protocol of a declared grid that the store does not hold yet."""
     from wbn.experiments.sweep import sweep
@@ -180,16 +179,25 @@ def sweep_plan(
     out.print(f"{len(protocols)} protocols, {runs} runs, {len(table)} rows in {store}")
 
 
-@app.command(epilog="Examples: `wbn show results`; `wbn show results study.toml`")
+@app.command(
+    epilog="Examples: `wbn show results`; `wbn show results study.toml`; "
+    "`wbn show results --csv > results.csv`"
+)
 @_explained()
 def show(
     store: Annotated[Path, typer.Argument(help="Folder with results.")],
     file: Annotated[Path | None, typer.Argument(help="A TOML file, to tell what misses.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Print all rows as CSV instead.")] = False,
 ) -> None:
     """Tell what a store holds, what a plan still misses, and what that would cost."""
     _require(store)
+    if csv and file is not None:
+        raise typer.BadParameter("--csv prints what is there: leave out the plan")
     from wbn.experiments.store import Store
 
+    if csv:
+        Store(store).table().to_csv(sys.stdout, index=False)
+        return
     stored = Store(store).units()
     table = Table(
         "experiment", "method", "differs from the reference reading by", "seeds", "seconds"
@@ -252,11 +260,10 @@ def claims(
 
     for name in ("family", "corrections"):
         _require(folder / name, "stored results come with a checkout: run it there, or name theirs")
-    stores = [Store(folder / name) for name in ("family", "corrections")]
-    tables = [store.read(unit) for store in stores for unit, _ in store.units()]
-    if not tables:
+    table = pd.concat(Store(folder / name).table() for name in ("family", "corrections"))
+    if table.empty:
         raise ValueError(f"{folder} holds no results: run the plans of the two stores first")
-    out.print((grid_markdown if grid else claims_markdown)(pd.concat(tables)))
+    out.print((grid_markdown if grid else claims_markdown)(table))
 
 
 @app.command(epilog="Example: `wbn weights 5923,45 --beta 0.999`")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -13,20 +14,9 @@ from pathlib import Path
 import torch
 
 import wbn
+from wbn.experiments.fetch import REPOSITORY
 from wbn.experiments.protocol import Protocol
 from wbn.experiments.training import THREADS
-from wbn.kernels import native
-
-# The files whose content decides the numbers of a run.
-SOURCES = (
-    "arrays", "checks", "context", "core", "distributed", "divisors", "kernels", "layers",
-    "loss", "normalization", "recall", "running", "weights",
-    "experiments/block", "experiments/convolution", "experiments/data",
-    "experiments/diagnosis", "experiments/draw", "experiments/evaluation", "experiments/fetch",
-    "experiments/layer", "experiments/network", "experiments/probe", "experiments/protocol",
-    "experiments/rows", "experiments/slips", "experiments/sources", "experiments/threshold",
-    "experiments/training", "experiments/values", "experiments/variants",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,17 +38,34 @@ class Unit:
 
 
 @cache
-def source_hash() -> str:
-    """Hash of the source files that produce numbers; of the compiled ones where they are in use."""
+def commit() -> str:
+    """The commit of the checkout that runs, "unknown" without one; it is noted and decides nothing.
+
+    "+changes" tells that the package has changes that are not committed.
+    """
+    git = ["git", "-C", str(REPOSITORY)]
+    if not (REPOSITORY / ".git").exists():  # an installation: a repository around it is not ours
+        return "unknown"
+    try:
+        head, changes = (
+            subprocess.run([*git, *command], capture_output=True, text=True, check=True).stdout
+            for command in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "wbn"])
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return head.strip() + ("+changes" if changes else "")
+
+
+@cache
+def package_hash() -> str:
+    """Hash of the installed package, by which workers are compared with the process they serve."""
     folder = Path(wbn.__file__).parent
-    files = [folder / f"{name}.py" for name in SOURCES]
-    if native is not None:
-        files += sorted((folder / "native").iterdir())
+    files = sorted([*folder.rglob("*.py"), *(folder / "native").iterdir()])
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 def origin(seconds: float) -> dict:
-    """What made a unit, told by the process that ran it: time, versions, sources, machine."""
+    """What made a unit, told by the process that ran it: time, versions, commit, machine."""
     return {
         "seconds": round(seconds, 2),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -67,7 +74,7 @@ def origin(seconds: float) -> dict:
             "torch": torch.__version__,
             "wbn": wbn.__version__,
         },
-        "sources": source_hash(),
+        "sources": commit(),
         "cpu": cpu_model(),
         "threads": THREADS,
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import tomllib
-import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ import pandas as pd
 
 from wbn.experiments.fetch import REPOSITORY
 from wbn.experiments.protocol import ALLOWED, Protocol
-from wbn.experiments.sweep import OlderSources, sweep
+from wbn.experiments.sweep import sweep
 from wbn.experiments.values import ListOf, Whole, refuse, refuse_unknown
 
 RESULTS = REPOSITORY / "results"
@@ -94,9 +93,6 @@ def _naming(place: str) -> Iterator[None]:
 def stored(name: str, *choices: str, **only: object) -> pd.DataFrame:
     """Rows of the plan in results/`name`, read from there, or run where they are missing.
 
-    Rows that older source files made are taken as they are: chapters run a sample of what
-    they read again.
-
     Parameters
     ----------
     name
@@ -127,9 +123,7 @@ def stored(name: str, *choices: str, **only: object) -> pd.DataFrame:
     # A protocol may have several kinds of inference, a row has one of them.
     of_protocols = {k: v for k, v in only.items() if k in fields and k != "inference"}
     fields = _select(fields, of_protocols)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OlderSources)
-        table = sweep([p for p in resolved if p.hash in fields.index], seeds, RESULTS / name)
+    table = sweep([p for p in resolved if p.hash in fields.index], seeds, RESULTS / name)
     rest = {k: v for k, v in only.items() if k not in of_protocols}
     table = _select(table, rest).reset_index(drop=True)
     for choice in choices:

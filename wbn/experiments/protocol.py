@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import get_args
 
 from wbn.checks import Correction
@@ -55,7 +56,7 @@ FAMILY = tuple(
 # memory or the week.
 LARGEST_HIDDEN = 10_000  # a block of seeds with Adam's moments takes more than 1 GB
 LARGEST_BATCH = 1_000_000  # more samples than any data set here has
-MOST_EPOCHS = 1_000_000  # each may be evaluated, and is then named in the sidecar
+MOST_EPOCHS = 1_000_000  # each may be evaluated, and is then named in what is stored
 LARGEST = 1e38  # what float32 can hold, up to a factor
 POSITIVE, NOT_NEGATIVE = Number("(", 0, LARGEST, "]"), Number("[", 0, LARGEST, "]")
 FRACTION = Number("[", 0, 1, ")")
@@ -410,8 +411,7 @@ class Protocol:
         >>> named.hash == Protocol.paper("i", "wlf_wbn").hash
         True
         """
-        content = {"experiment": self.experiment, "method": self.method, **self.differences}
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+        return _hash(self)
 
     def to_dict(self) -> dict:
         """Resolved values, ready for JSON."""
@@ -427,3 +427,13 @@ class Protocol:
         if missing:
             raise ValueError(f"a protocol needs {' and '.join(sorted(missing))}")
         return cls.paper(**values)
+
+
+@cache  # it is asked for with every unit that is listed, stored or looked up
+def _hash(protocol: Protocol) -> str:
+    content = {
+        "experiment": protocol.experiment,
+        "method": protocol.method,
+        **protocol.differences,
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,27 +1,26 @@
-"""A folder of results: a plain CSV part and a JSON sidecar for each finished unit of work."""
+"""A folder of results: one file, `runs.jsonl`, with a line of JSON for each finished unit."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
+import mmap
 import os
 import re
 import stat
 import tempfile
-import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import pandas as pd
 
 from wbn.experiments.origin import Unit
 from wbn.experiments.protocol import Protocol
-from wbn.experiments.rows import TEXT
 
 try:
     import fcntl
@@ -29,151 +28,173 @@ except ImportError:  # Windows: one writer at a time, please
     fcntl = None
 
 T = TypeVar("T")
-UNIT_NAME = re.compile(r"\w+_[0-9a-f]{12}_\d+(-\d+(-[0-9a-f]{6})?)?")
-# What the sidecars of stores that were written before there were seals have.
-UNSEALED = {
-    "protocol", "hash", "seeds", "rows", "seconds", "date", "versions", "sources", "cpu", "threads",
-    "checksum",
-}  # fmt: skip
-ABANDONED = 3600  # seconds after which a temporary file, which lives milliseconds, has no owner
+FILE = "runs.jsonl"
+NAME = re.compile(rb'"unit": \{"name": "([\w-]+)"')  # the first entry: damaged lines show it too
+COLUMNS = b', "columns": '  # the last entry: units are listed without parsing it
+CLOSING = b"}}}"  # of columns, unit and line: a line without it was never finished
+AROUND = b"\xef\xbb\xbf \t"  # what an editor may put around lines
+ROOM = 2**20  # bytes that must be free before anything is run: more than a unit takes
 
 
-class DamagedPart(UserWarning):
-    """A unit whose part or sidecar is not what was written."""
+class DamagedLine(UserWarning):
+    """Lines of a store that are not what was written."""
 
 
 class Store:
-    """Finished units in a folder.
+    """Finished units in the file `runs.jsonl` of a folder.
 
-    A part and its sidecar, which holds the checksums of both, are written to temporary names,
-    and renamed once both are complete, the sidecar last. So a unit is there as a whole or not
-    at all, whenever the process is killed, the disk is full or the power fails. Processes may
-    write the same unit at once: they take turns, and what is there already is not written again.
-    A reader that meets a unit half-changed waits for its turn and looks again. What turns out to
-    be damaged is set aside under another name. Other files in the folder are left alone.
+    A line holds one unit: what was run, what ran it, the rows as columns, and a checksum of all
+    that. Lines are appended and synced, and never changed. A unit may be written again; its last
+    whole line counts. Writers take turns. One that is killed leaves at most a last line without
+    an end: readers pass over it, and the next writer cuts it off. Any other line that is not what
+    was written is named in a `DamagedLine` warning and not used.
     """
 
     def __init__(self, folder: Store | Path | str) -> None:
         self.folder = folder.folder if isinstance(folder, Store) else Path(folder)
+        self.file = self.folder / FILE
 
     def prepare(self) -> None:
         """Create the folder, and fail now rather than after hours if it cannot be written."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.folder):
-                pass
+            with tempfile.TemporaryFile(dir=self.folder) as file:
+                file.write(bytes(ROOM))
+                file.flush()
+                os.fsync(file.fileno())
+            if self.file.exists():
+                os.close(self._open())
         except OSError as error:
             raise OSError(f"cannot write to the store {self.folder}: {error.strerror}") from error
-        for path in self.folder.glob(".*.tmp"):
-            with suppress(FileNotFoundError):
-                if time.time() - path.stat().st_mtime > ABANDONED:
-                    path.unlink()
 
     def units(self) -> list[tuple[Unit, float]]:
         """Each unit in the store with the seconds it took, in the order of their names."""
-        files = (*self.folder.glob("*.json"), *self.folder.glob("*.csv"))
-        names = sorted({path.stem for path in files if UNIT_NAME.fullmatch(path.stem)})
-        records = (self._look(name, self._sidecar) for name in names)
-        return [(unit, sidecar["seconds"]) for unit, sidecar in filter(None, records)]
+        heads = self._last_lines(lambda _, text: _parsed(text.partition(COLUMNS)[0] + b"}"))
+        return [(unit, record["seconds"]) for _, (unit, record) in sorted(heads.items())]
 
-    def provenance(self, unit: Unit) -> dict | None:
-        """The sidecar of one unit, None if the unit is not there."""
-        record = self._look(unit.name, self._sidecar)
-        return record and record[1]
+    def find(self, units: Iterable[Unit]) -> dict[Unit, dict]:
+        """Those of the units that are there, each with all that its line tells.
+
+        The file is read once, however many units are asked for. `as_table` makes rows of them.
+        """
+        wanted = {unit.name: unit for unit in units}
+        lines = self._last_lines(lambda name, text: _parsed(text)[1] if name in wanted else None)
+        return {wanted[name]: record for name, record in lines.items() if record is not None}
 
     def read(self, unit: Unit) -> pd.DataFrame | None:
-        """The rows of a unit, None if it is not there; a damaged one is set aside."""
-        whole = self.find(unit)
-        return None if whole is None else whole[1]
+        """The rows of one unit, None if it is not there."""
+        found = self.find([unit])
+        return as_table(found.values()) if found else None
 
-    def find(self, unit: Unit) -> tuple[dict, pd.DataFrame] | None:
-        """Sidecar and rows of a unit, None if it is not there; a damaged one is set aside."""
-        return self._look(unit.name, self._whole)
+    def table(self) -> pd.DataFrame:
+        """The rows of all units, in the order of their names."""
+        records = self._last_lines(lambda _, text: _parsed(text)[1])
+        return as_table(record for _, record in sorted(records.items()))
 
-    def write(self, unit: Unit, table: pd.DataFrame, origin: dict) -> pd.DataFrame:
+    def provenance(self, unit: Unit) -> dict | None:
+        """What was run and what ran it, without the rows; None if the unit is not there."""
+        record = self.find([unit]).get(unit)
+        return record and {key: value for key, value in record.items() if key != "columns"}
+
+    def write(self, unit: Unit, table: pd.DataFrame, origin: dict) -> dict:
         """Add a finished unit, with the `origin` that the process which ran it told.
 
-        Returns the rows as they are read back.
+        A unit that is there with the same rows is not written again. Returns what `find` gives.
         """
-        content = table.to_csv(index=False).encode()
-        checksum = hashlib.sha256(content).hexdigest()
-        sidecar = {
+        if set(table.seed) != set(unit.seeds) or set(table.protocol) != {unit.protocol.hash}:
+            raise ValueError(f"the rows for {unit.name} are of other seeds or another protocol")
+        head = {
+            "name": unit.name,
             "protocol": unit.protocol.to_dict(),
             "hash": unit.protocol.hash,
             "seeds": list(unit.seeds),
             "rows": len(table),
             **origin,
-            "checksum": checksum,
         }
-        sidecar["seal"] = _seal(sidecar)
-        rows = _rows(content, unit, sidecar)
-        part, record = self._paths(unit.name)
-        with self._locked():
-            kept = self._kept(unit.name)
-            same = kept is not None and kept["checksum"] == checksum
-            if not same or kept["sources"] != sidecar["sources"]:
-                with _staged(record, f"{json.dumps(sidecar, indent=1)}\n".encode()):
-                    if not same:
-                        with _staged(part, content):
-                            record.unlink(missing_ok=True)
-                _sync(self.folder)
-        return rows
+        text = _text(head, table)
+        try:
+            with self._locked():
+                there, _ = self._scan(lambda name, old: old if name == unit.name else b"")
+                old = there.get(unit.name, b"")
+                if old.partition(COLUMNS)[2] != text.partition(COLUMNS)[2]:
+                    self._append(_line(text) + b"\n")
+        except OSError as error:
+            raise OSError(
+                f"cannot write {unit.name} to {self.file}: {error.strerror or error}. The units "
+                "before it are kept: mend this, and the same call goes on from there"
+            ) from error
+        return json.loads(text)
 
-    def _paths(self, name: str) -> tuple[Path, Path]:
-        return self.folder / f"{name}.csv", self.folder / f"{name}.json"
+    def _last_lines(self, take: Callable[[str, bytes], T]) -> dict[str, T]:
+        """What `take` makes of name and text of each unit, from its last whole line."""
+        taken, damaged = self._scan(take)
+        if damaged:  # or a writer was cutting off a line
+            with self._locked():
+                taken, damaged = self._scan(take)
+        if damaged:
+            more = f"; and {len(damaged) - 3} more" if damaged[3:] else ""
+            warnings.warn(
+                f"{self.file} has lines that are not used: {'; '.join(damaged[:3])}{more}. "
+                "Restore the file from a copy, or delete these lines and run the plan again",
+                DamagedLine,
+                stacklevel=3,
+            )
+        return taken
 
-    def _sidecar(self, name: str) -> tuple[Unit, dict] | None:
-        """Unit and sidecar of that name, None without one; ValueError where it can't be used."""
-        content = _content(self._paths(name)[1])
-        return None if content is None else _parsed(name, content)
-
-    def _whole(self, name: str) -> tuple[dict, pd.DataFrame] | None:
-        """Sidecar and rows, None without a sidecar; ValueError where they don't fit."""
-        record = self._sidecar(name)
-        if record is None:
-            return None
-        unit, sidecar = record
-        content = _content(self._paths(name)[0])
-        if content is None:
-            raise ValueError("its part is missing")
-        return sidecar, _rows(content, unit, sidecar)
-
-    def _kept(self, name: str) -> dict | None:
-        """The sidecar of a unit that is whole, else None."""
-        with suppress(ValueError):
-            whole = self._whole(name)
-            return whole and whole[0]
-        return None
-
-    def _look(self, name: str, get: Callable[[str], T | None]) -> T | None:
-        """What `get` gives, None where there is nothing or where it was set aside as damaged."""
-        with suppress(ValueError):
-            seen = get(name)
-            if seen is not None or not self._paths(name)[0].exists():
-                return seen
-        with self._locked():  # a writer may have been at it
+    def _scan(self, take: Callable[[str, bytes], T]) -> tuple[dict[str, T], list[str]]:
+        """As `_last_lines`, and what is wrong with each of the other lines."""
+        taken, damaged = {}, []
+        for number, line in enumerate(self._lines(), start=1):
+            names = [name.decode() for name in NAME.findall(line)] or ["no unit's name"]
             try:
-                return get(name)
+                if line:
+                    taken[names[0]] = take(names[0], _checked(line))
             except ValueError as error:
-                self._set_aside(name, str(error))
-                return None
+                damaged.append(f"line {number}, {' and '.join(names)} ({error})")
+        return taken, damaged
 
-    def _set_aside(self, name: str, reason: str) -> None:
-        done = "set aside as {}.damaged"
-        for path in self._paths(name):
+    def _lines(self) -> Iterator[bytes]:
+        """The lines of the file, without a last one that has no end."""
+        try:
+            if not stat.S_ISREG(self.file.stat().st_mode):  # a pipe would keep us waiting
+                raise OSError(0, "Not a regular file")
+            with self.file.open("rb") as file:
+                for line in file:
+                    if line.endswith(b"\n") or CLOSING in line:
+                        yield from (part.strip(AROUND) for part in line.splitlines())
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise OSError(
+                f"cannot read {self.file}: {error.strerror}. Mend this, or name another folder"
+            ) from error
+
+    def _open(self) -> int:
+        """The file, to append to it."""
+        return os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def _append(self, line: bytes) -> None:
+        """Add a line and sync it; where that fails, the file has its lines of before."""
+        handle = self._open()
+        try:
+            end, ended = _end(handle)
+            rest = memoryview(line if ended else b"\n" + line)
             try:
-                path.replace(f"{path}.damaged")
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                done = f"left where it is ({error.strerror})"
-        part = self._paths(name)[0]
-        message = f"{part} is damaged ({reason}): {done.format(part.name)}"
-        warnings.warn(message, DamagedPart, stacklevel=4)
+                os.ftruncate(handle, end)
+                while rest:
+                    rest = rest[os.write(handle, rest) :]
+                os.fsync(handle)
+            except OSError:  # after an interrupt the line stays: a reader may have seen it
+                os.ftruncate(handle, end)
+                raise
+        finally:
+            os.close(handle)
+        if end == 0:
+            _sync(self.folder)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep other processes and threads from changing units meanwhile."""
+        """Keep other processes and threads from writing meanwhile."""
         if fcntl is None:
             yield
             return
@@ -182,81 +203,88 @@ class Store:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
         finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)  # a process forked meanwhile has the handle too
             os.close(handle)
 
 
-def _content(path: Path) -> bytes | None:
-    """Bytes of a file, None without one; a pipe or a device, which may hang, is refused."""
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise ValueError(f"{path.name} is not a regular file")
-        return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+def as_table(records: Iterable[dict]) -> pd.DataFrame:
+    """The rows of units, one after the other, as `Store.find` gives them.
+
+    A column that only some of the units have is NaN in the others.
+    """
+    records = list(records)
+    names = dict.fromkeys(name for record in records for name in record["columns"])
+    columns = {
+        name: [_cells(record["columns"].get(name), record["rows"]) for record in records]
+        for name in names
+    }
+    return pd.DataFrame({name: np.concatenate(cells) for name, cells in columns.items()})
 
 
-def _seal(sidecar: dict) -> str:
-    """Checksum of all of a sidecar but its seal."""
-    rest = {key: value for key, value in sidecar.items() if key != "seal"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+def _cells(values: object, rows: int) -> np.ndarray:
+    """A column of a unit, which is a list or, where it is constant, one value."""
+    cells = values if isinstance(values, list) else [values] * rows
+    kinds = set(map(type, cells))
+    return np.array(cells, object if str in kinds else float if type(None) in kinds else None)
 
 
-def _parsed(name: str, content: bytes) -> tuple[Unit, dict]:
-    """The unit that a sidecar speaks of, and the sidecar; ValueError if it is not as written."""
-    try:
-        sidecar = json.loads(content)
-        seeds, seconds = sidecar["seeds"], sidecar["seconds"]
-        unit = Unit(Protocol.from_dict(sidecar["protocol"]), tuple(seeds))
-        sealed = (
-            sidecar["seal"] == _seal(sidecar) if "seal" in sidecar else set(sidecar) == UNSEALED
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"its sidecar cannot be read: {error!r:.200}") from error
-    whole = seeds and all(type(seed) is int and seed >= 0 for seed in seeds)
-    if not (whole and type(seconds) in (int, float) and math.isfinite(seconds)):
-        raise ValueError("its sidecar has wrong entries")
-    if not sealed:
-        raise ValueError("its sidecar is not as it was written")
-    if unit.name != name or sidecar["hash"] != unit.protocol.hash:
-        raise ValueError(f"its sidecar is that of {unit.name}")
-    return unit, sidecar
+def _text(head: dict, table: pd.DataFrame) -> bytes:
+    """A unit as JSON: what is told of it, then its rows as columns."""
+    columns = ", ".join(f"{json.dumps(name)}: {_column(table[name])}" for name in table)
+    return f"{json.dumps(head)[:-1]}{COLUMNS.decode()}{{{columns}}}}}".encode()
 
 
-def _rows(content: bytes, unit: Unit, sidecar: dict) -> pd.DataFrame:
-    """The rows of a part, if they are those that the sidecar tells of; else ValueError."""
-    if hashlib.sha256(content).hexdigest() != sidecar["checksum"]:
-        raise ValueError("its bytes are not those that were written")
-    text = dict.fromkeys(TEXT, str)  # a hash may look like a number
-    table = pd.read_csv(io.BytesIO(content), dtype=text)
-    if (
-        len(table) != sidecar["rows"]
-        or set(table.seed) != set(unit.seeds)
-        or set(table.protocol) != {unit.protocol.hash}
-    ):
-        raise ValueError("its rows, seeds or protocol are not those of its sidecar")
-    return table
+def _column(values: pd.Series) -> str:
+    """A list of values, or one value where the column is constant."""
+    cells = [_cell(value) for value in values.tolist()]
+    constant = len(set(cells)) == 1  # as text: 0.0 is not -0.0
+    return cells[0] if constant else f"[{', '.join(cells)}]"
 
 
-@contextmanager
-def _staged(path: Path, content: bytes) -> Iterator[None]:
-    """Write to a temporary name, and rename it when the body is done without an error."""
-    handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        yield
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):  # an interrupt may come right after the rename
-            os.unlink(temporary)
-        raise
+def _cell(value: float | str | None) -> str:
+    """A value as strict JSON, which has no NaN and no infinity: null, and a number too large."""
+    if not isinstance(value, float) or math.isfinite(value):
+        return json.dumps(value)
+    return "null" if math.isnan(value) else "1e999" if value > 0 else "-1e999"
+
+
+def _line(text: bytes) -> bytes:
+    """The line of a unit: a checksum of its text, and the text."""
+    return b'{"sha256": "%s", "unit": %s}' % (hashlib.sha256(text).hexdigest().encode(), text)
+
+
+def _checked(line: bytes) -> bytes:
+    """The text of the unit in a line; ValueError if the line is not what was written."""
+    text = line[len(_line(b"")) - 1 : -1]
+    if line != _line(text):
+        raise ValueError("not what was written")
+    return text
+
+
+def _parsed(text: bytes) -> tuple[Unit, dict]:
+    """A unit and what its line tells; ValueError if this version would name it otherwise."""
+    record = json.loads(text)
+    unit = Unit(Protocol.from_dict(record["protocol"]), tuple(record["seeds"]))
+    if unit.name != record["name"]:
+        raise ValueError(f"here it would be {unit.name}")
+    return unit, record
+
+
+def _end(handle: int) -> tuple[int, bool]:
+    """Where the lines of a file end, and whether a newline ends them.
+
+    A last line without an end, which a killed writer left, is not counted among them.
+    """
+    size = os.fstat(handle).st_size
+    if size == 0:
+        return 0, True
+    with mmap.mmap(handle, 0, access=mmap.ACCESS_READ) as content:
+        start = content.rfind(b"\n") + 1
+        return (size, start == size) if CLOSING in content[start:] else (start, True)
 
 
 def _sync(folder: Path) -> None:
-    """Let the names of files, too, survive a loss of power."""
+    """Let the name of a new file, too, survive a loss of power."""
     with suppress(OSError):  # Windows opens no folders
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -6,7 +6,6 @@ import concurrent.futures
 import os
 import threading
 import time
-import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -15,15 +14,11 @@ from tqdm import tqdm
 
 from wbn.experiments.data import ALL_EXPERIMENTS
 from wbn.experiments.fetch import require_data
-from wbn.experiments.origin import Unit, origin, source_hash
+from wbn.experiments.origin import Unit, origin, package_hash
 from wbn.experiments.protocol import Protocol
-from wbn.experiments.store import Store
+from wbn.experiments.store import Store, as_table
 from wbn.experiments.training import blocks, run
 from wbn.experiments.workers import LocalProcesses
-
-
-class OlderSources(UserWarning):
-    """Stored units that other versions of the source files produced."""
 
 
 class SweepError(RuntimeError):
@@ -58,7 +53,7 @@ def sweep(
         script needs the usual ``if __name__ == "__main__":``. A ``dask.distributed.Client``
         sends them to its cluster; any executor of ``concurrent.futures`` serves as well.
     refresh
-        Run again what older source files produced.
+        Run again what is there. New rows take the place of the old ones.
     progress
         Show a bar with the time left.
 
@@ -72,10 +67,10 @@ def sweep(
     SweepError
         When units failed, after all others are stored.
     """
-    store = Store(store)
+    store, package = Store(store), package_hash()
     units = plan_units(protocols, seeds)
-    tables = _stored(store, units, refresh)
-    missing = [unit for unit in units if unit not in tables]
+    records = {} if refresh else store.find(units)
+    missing = [unit for unit in units if unit not in records]
     if missing:
         store.prepare()
     failures: dict[Unit, Exception] = {}
@@ -83,24 +78,24 @@ def sweep(
     with tqdm(total=len(units), initial=len(units) - len(missing), unit="unit", **shown) as bar:
         for unit, outcome in _outcomes(missing, executor):
             try:
-                table, made = outcome.result()
-                _check_sources(made)
+                table, made, theirs = outcome.result()
+                _check_package(theirs, package)
             except Exception as error:
                 failures[unit] = error
             else:
-                tables[unit] = store.write(unit, table, made)
+                records[unit] = store.write(unit, table, made)
             bar.update()
     if failures:
         raise SweepError(_in_words(failures, len(units)))
-    return pd.concat([tables[unit] for unit in units], ignore_index=True)
+    return as_table(records[unit] for unit in units)
 
 
-def _check_sources(made: dict) -> None:
-    """Refuse rows of a worker that has other source files than this process."""
-    if made["sources"] != source_hash():
+def _check_package(theirs: str, ours: str) -> None:
+    """Refuse rows of a worker that has another version of this package installed."""
+    if theirs != ours:
         raise RuntimeError(
-            f"its worker has other source files ({made['sources']}, here {source_hash()}): update "
-            "and restart the workers"
+            f"its worker has other source files ({theirs}, here {ours}): update and restart the "
+            "workers"
         )
 
 
@@ -125,20 +120,6 @@ def plan_units(protocols: Iterable[Protocol], seeds: Iterable[int]) -> list[Unit
     return [Unit(protocol, tuple(block)) for protocol in distinct.values() for block in cut]
 
 
-def _stored(store: Store, units: list[Unit], refresh: bool) -> dict[Unit, pd.DataFrame]:
-    """The rows of units that are there, without those to be refreshed."""
-    there = {unit: stored for unit in units if (stored := store.find(unit)) is not None}
-    older = {unit for unit, (made, _) in there.items() if made["sources"] != source_hash()}
-    if older and not refresh:
-        warnings.warn(
-            f"{len(older)} of {len(there)} stored units were made by older source files; they "
-            "are kept, refresh=True runs them again",
-            OlderSources,
-            stacklevel=3,
-        )
-    return {unit: rows for unit, (_, rows) in there.items() if not (refresh and unit in older)}
-
-
 def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, object]]:
     """Each unit with its future, as they finish."""
     if not units:
@@ -159,10 +140,11 @@ def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, objec
             yield futures.pop(future), future  # one that is held is run again if its worker dies
 
 
-def run_unit(unit: Unit) -> tuple[pd.DataFrame, dict]:
-    """Rows of a unit and their `origin`, as the process that runs them sees it."""
+def run_unit(unit: Unit) -> tuple[pd.DataFrame, dict, str]:
+    """Rows of a unit, their `origin` and the `package_hash`, all of the process that runs it."""
     tqdm.set_lock(threading.RLock())  # its own would be left behind if this process is ended
     start = time.perf_counter()
     table = run(unit.protocol, unit.seeds, progress=False)
     data_set = ALL_EXPERIMENTS[unit.protocol.experiment].data_set
-    return table, origin(time.perf_counter() - start) | {"data": data_set.checksum}
+    made = origin(time.perf_counter() - start) | {"data": data_set.checksum}
+    return table, made, package_hash()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from wbn.experiments.rows import metrics
-from wbn.experiments.store import Store
+from wbn.experiments.store import Store, as_table
 from wbn.experiments.sweep import run_unit, sweep
 from wbn.experiments.training import run
 
@@ -21,8 +21,8 @@ LOSSES = ("train_loss", "nll")  # in nats, judged by the same tolerances
 REPRODUCED = ("identical", "agrees")  # verdicts that confirm what is stored
 
 
-def agreement(stored: pd.DataFrame | None, fresh: pd.DataFrame) -> str:
-    """ "identical", "agrees", "disagrees", "undecided" or "damaged", for two tables of one unit.
+def agreement(stored: pd.DataFrame, fresh: pd.DataFrame) -> str:
+    """ "identical", "agrees", "disagrees" or "undecided", for two tables of one unit.
 
     On one machine with the same versions, runs are identical to the bit. Elsewhere rounding
     differs, and trajectories that start together diverge in the course of training. So early
@@ -30,8 +30,6 @@ def agreement(stored: pd.DataFrame | None, fresh: pd.DataFrame) -> str:
     the constants of this module. Later epochs of a single seed have no spread and tell nothing:
     where there is nothing else, the verdict is "undecided".
     """
-    if stored is None:
-        return "damaged"
     if stored.equals(fresh):
         return "identical"
     first, second = (_scores(table) for table in (stored, fresh))
@@ -76,13 +74,17 @@ def verify(
         A row for each unit: unit, seconds (as stored) and verdict of `agreement`.
     """
     store = Store(store)
-    units, rows = store.units(), []
+    units, chosen = store.units(), {}
     random.Random(seed).shuffle(units)
     for unit, seconds in units:
-        if len(rows) < sample and seconds <= max_seconds:
+        if len(chosen) < sample and seconds <= max_seconds:
             max_seconds -= seconds
-            verdict = agreement(store.read(unit), run_unit(unit)[0])
-            rows.append({"unit": unit.name, "seconds": seconds, "verdict": verdict})
+            chosen[unit] = seconds
+    records = store.find(chosen)
+    rows = (
+        (unit.name, seconds, agreement(as_table([records[unit]]), run_unit(unit)[0]))
+        for unit, seconds in chosen.items()
+    )
     return pd.DataFrame(rows, columns=["unit", "seconds", "verdict"])
 
 
@@ -98,9 +100,7 @@ def first_epoch_check(store: Store | Path | str, seed: int = 2019) -> str:
     unit, _ = random.Random(seed).choice(store.units())
     first = replace(unit.protocol, epochs=1, eval_epochs=(1,))
     fresh, kept = run(first, unit.seeds[:1], progress=False), store.read(unit)
-    if kept is not None:
-        kept = kept[(kept.epoch == 1) & (kept.seed == unit.seeds[0])]
-    verdict = agreement(kept, fresh)
+    verdict = agreement(kept[(kept.epoch == 1) & (kept.seed == unit.seeds[0])], fresh)
     return f"first epoch of one run {'' if verdict in REPRODUCED else 'not '}reproduced"
 
 
@@ -112,7 +112,11 @@ def reproduce(
     units = [unit for unit, _ in store.units()]
     for seeds in sorted({unit.seeds for unit in units}):
         sweep([u.protocol for u in units if u.seeds == seeds], seeds, fresh, executor)
+    before, after = store.find(units), fresh.find(units)
     return pd.DataFrame(
-        {"unit": unit.name, "verdict": agreement(store.read(unit), fresh.read(unit))}
+        {
+            "unit": unit.name,
+            "verdict": agreement(as_table([before[unit]]), as_table([after[unit]])),
+        }
         for unit in units
     )
