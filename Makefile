@@ -7,20 +7,15 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3
 BIN := .venv/bin
 NOTEBOOKS := $(sort $(wildcard book/*.ipynb))
-EXTRAS := experiments,book,test,cluster
+LOCKED := --extra experiments --extra book --extra cluster --group test --group lab
 METHOD := $(filter-out wbn/__%.py wbn/api.py wbn/cli.py,$(wildcard wbn/*.py))
 SOAK := $(addprefix tests/experiments/test_,store_under_attack.py fuzzed_plans.py workers.py sweep.py)
-PLATFORM := $(shell uname -sm)
-
-PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
-PIP_PROGRESS = 2>&1 | tee -a .venv/install.log | awk '/^(Collecting|Processing) / { if (++n % 25 == 0) print "  " n " packages found" } \
-	/^Installing collected/ { if (n > 25) print "  unpacking " n " packages" } /^ERROR/ { print } { fflush() }' \
-	|| { echo "Installing failed; the whole story is in .venv/install.log"; exit 1; }
+UV = $(PYTHON) tools/environment.py uv
 
 export TQDM_DISABLE := 1
 unit soak test-stacks test-oldest notebooks: export OMP_NUM_THREADS := 1
 
-.PHONY: help book test env data lint unit soak test-stacks test-oldest test-machines notebooks run-notebooks html browser serve bench reproduce lock clean
+.PHONY: help book test env data lint unit soak test-stacks test-oldest test-conda test-machines notebooks run-notebooks html browser lab serve bench reproduce lock clean
 
 # Run the notebooks of the folder $(1).
 execute = $(BIN)/python tools/run_notebooks.py $(NOTEBOOKS:book/%=$(1)/%)
@@ -29,29 +24,20 @@ execute = $(BIN)/python tools/run_notebooks.py $(NOTEBOOKS:book/%=$(1)/%)
 define copy_book
 	rm -rf _build/book && mkdir -p _build && cp -rp book _build/book && \
 	mathjax=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sphinx-mathjax-offline/static/mathjax && \
-	mkdir -p _build/book/_extra/mathjax && (cd "$$mathjax" && cp -r --parents startup.js core.js input/tex-base.js \
-		input/tex/extensions/ams.js output/chtml.js output/chtml/fonts a11y/assistive-mml.js "$$OLDPWD/_build/book/_extra/mathjax")
+	mkdir -p _build/book/_extra/mathjax && tar -C "$$mathjax" -cf - startup.js core.js input/tex-base.js \
+		input/tex/extensions/ams.js output/chtml.js output/chtml/fonts a11y/assistive-mml.js \
+		| tar -C _build/book/_extra/mathjax -xf -
 endef
 
-# The lower bounds of what the method and its tests need, as exact versions.
-define OLDEST
-import tomllib; \
-project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-needed = project["dependencies"] + project["optional-dependencies"]["experiments"]; \
-print(*(r.replace(">=", "==") for r in needed if r.startswith(("torch", "numpy"))))
-endef
-
-# The requirements of an extra of pyproject.toml.
-define extra
-import tomllib; \
-print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$(1)"])
-endef
-
-# An environment of its own in $(1), which sees the packages of .venv: PyTorch is not installed twice.
+# An environment of its own in _build/$(1) for the group $(1), which sees the packages of .venv:
+# PyTorch is not installed twice.
 define borrow
-	$(BIN)/python -m venv --without-pip $(1) && \
+	echo "Installing the group $(1) of pyproject.toml in _build/$(1) ..." && \
+	$(BIN)/python -m venv --without-pip _build/$(1) && \
 	purelib='import sysconfig; print(sysconfig.get_path("purelib"))' && \
-	$(BIN)/python -c "$$purelib" > "$$($(1)/bin/python -c "$$purelib")/base.pth"
+	$(BIN)/python -c "$$purelib" > "$$(_build/$(1)/bin/python -c "$$purelib")/base.pth" && \
+	$(UV) pip freeze -q --python .venv --exclude-editable > _build/base.txt && \
+	$(UV) pip install -q --python _build/$(1) --group $(1) --excludes _build/base.txt
 endef
 
 define build_html
@@ -74,24 +60,12 @@ test: lint unit notebooks browser ## everything that CI checks: lint, unit tests
 env: .venv/.installed ## create .venv with every dependency (CPU=1 TORCH_INDEX=...: without CUDA, 2 GB instead of 6)
 
 .venv/.installed: requirements.lock pyproject.toml setup.py $(wildcard wbn/native/*)
-	@$(PYTHON) -c 'import sys; sys.exit(f"wbn needs Python 3.11 or newer, this is {sys.version.split()[0]}: try make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
-	@test -x $(BIN)/python || { echo "Creating .venv ..."; $(PYTHON) -m venv .venv; }
-ifeq ($(PLATFORM) $(CPU),Linux x86_64 1)
+ifeq ($(CPU),1)
 	@test -n "$(TORCH_INDEX)" || { echo "CPU=1 needs TORCH_INDEX, the address of a package index with PyTorch's CPU wheels (pytorch.org lists it): make env CPU=1 TORCH_INDEX=..."; exit 1; }
-	@mkdir -p _build && grep -Ev '^(torch|torchvision|triton)==|^(nvidia|cuda)-' requirements.lock > _build/cpu.lock
-	@echo "Installing $$(grep -c == _build/cpu.lock) pinned packages and PyTorch for the CPU (about 2 GB, a few minutes) ..."
-	@$(PIP_INSTALL) --no-deps --index-url "$(TORCH_INDEX)" $$(grep -E '^(torch|torchvision)==' requirements.lock) $(PIP_PROGRESS)
-	@$(PIP_INSTALL) --no-deps -r _build/cpu.lock $(PIP_PROGRESS)
-	@$(PIP_INSTALL) --no-deps --no-build-isolation -e . $(PIP_PROGRESS)
-else ifeq ($(PLATFORM),Linux x86_64)
-	@echo "Installing $$(grep -c == requirements.lock) pinned packages (about 6 GB, a few minutes) ..."
-	@$(PIP_INSTALL) --no-deps -r requirements.lock $(PIP_PROGRESS)
-	@$(PIP_INSTALL) --no-deps --no-build-isolation -e . $(PIP_PROGRESS)
+	@$(PYTHON) tools/environment.py install "$(TORCH_INDEX)"
 else
-	@echo "requirements.lock is for Linux x86-64; on $(PLATFORM) pip resolves the ranges of pyproject.toml ..."
-	@$(PIP_INSTALL) -e '.[$(EXTRAS)]' $(PIP_PROGRESS)
+	@$(PYTHON) tools/environment.py install
 endif
-	@touch $@
 
 data: env ## fetch and verify MNIST
 	@$(BIN)/python data_scripts/fetch_mnist.py
@@ -109,9 +83,7 @@ unit: env data ## run the unit tests and doctests, with coverage of the method
 		--cov --cov-report=term:skip-covered --cov-fail-under=98
 
 test-stacks: env ## run wbn inside timm, Lightning, accelerate, skorch, transformers and segmentation models
-	@echo "Installing the stacks in _build/stacks ..."
-	@$(call borrow,_build/stacks)
-	@_build/stacks/bin/python -m pip install -q --progress-bar off $$($(BIN)/python -c '$(call extra,stacks)')
+	@$(call borrow,stacks)
 	@PYTHONPATH=. _build/stacks/bin/python -m pytest -q -p no:cacheprovider tests/stacks
 
 soak: env data ## attack store, plans, sidecars and workers for long, and print what was tried and survived
@@ -121,13 +93,21 @@ soak: env data ## attack store, plans, sidecars and workers for long, and print 
 # can, 2.10 and 2.5 can't; older ones break the graph there), and the compiler of 2.5 warns of itself.
 test-oldest: ## run the method's tests with the oldest PyTorch and NumPy that pyproject.toml allows
 	@echo "Installing the oldest versions in _build/oldest ..."
-	@$(PYTHON) -m venv _build/oldest && _build/oldest/bin/python -m pip install -q --progress-bar off \
-		$$($(PYTHON) -c '$(OLDEST)') pytest pytest-xdist hypothesis mpmath
+	@$(PYTHON) -m venv --clear --without-pip _build/oldest
+	@$(UV) pip install -q --python _build/oldest --resolution lowest-direct -r pyproject.toml --group test
 	@PYTHONPATH=. _build/oldest/bin/python -m pytest -q -n 2 -p no:cacheprovider \
 		-k 'not compile' $(METHOD) $(wildcard $(METHOD:wbn/%.py=tests/test_%.py))
 
 test-machines: env data ## run tests and notebooks as other processors would, a line a setting (about an hour)
 	@$(BIN)/python tests/machines.py
+
+test-conda: env ## install the pip section of environment.yml in a clean venv, as conda does, and import the book's modules
+	@echo "Installing the pip section of environment.yml in _build/conda (some minutes) ..."
+	@$(PYTHON) -m venv --clear _build/conda
+	@$(BIN)/python -c 'import yaml; print(*yaml.safe_load(open("environment.yml"))["dependencies"][-1]["pip"], sep="\n")' > _build/conda.txt
+	@_build/conda/bin/python -m pip install -q --progress-bar off -r _build/conda.txt
+	@_build/conda/bin/python -m pip check
+	@_build/conda/bin/python -c 'import wbn.cli, wbn.figures.hero, dask.distributed, jupyter_book'
 
 notebooks: env data ## rerun every notebook and compare its outputs with the committed ones (nbval)
 	@echo "Rerunning $(words $(NOTEBOOKS)) notebooks and comparing their outputs ..."
@@ -147,15 +127,14 @@ browser: notebooks html ## test the rendered book in a headless browser
 	@echo "Testing the rendered book ..."
 	@$(BIN)/python -m pytest -q -rfE tests/book
 
+lab: env data ## open the chapters in JupyterLab, to read, change and rerun them
+	@$(BIN)/jupyter lab --notebook-dir=book
+
 serve: html ## build the book and serve it on this machine
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html 8000
 
 bench: env data ## time layers, models and the engine, write results/benchmarks and run their page (under 10 minutes)
-	@echo "Installing what wbn is compared with in _build/bench ..."
-	@$(call borrow,_build/bench)
-	@for package in $$($(BIN)/python -c '$(call extra,bench)'); do \
-		_build/bench/bin/python -m pip install -q --progress-bar off "$$package" \
-			|| echo "$$package does not install here: it is left out"; done
+	@$(call borrow,bench) || echo "It does not install here: what is missing is left out"
 	@PYTHONPATH=. KERAS_BACKEND=torch _build/bench/bin/python -W ignore -m benchmarks
 	@$(BIN)/jupyter nbconvert --log-level WARN --to notebook --execute --inplace \
 		--ExecutePreprocessor.record_timing=False book/benchmarks.ipynb
@@ -167,10 +146,8 @@ reproduce: env data ## recompute every stored result into a fresh store and comp
 	done; exit $$failed
 
 lock: ## regenerate requirements.lock from pyproject.toml, keeping pins that still fit
-	@$(PYTHON) -m venv _build/lock && _build/lock/bin/python -m pip install -q pip-tools
-	@_build/lock/bin/pip-compile -q --extra $(EXTRAS) --strip-extras --allow-unsafe --no-header \
-		--no-emit-options --no-annotate --output-file requirements.lock pyproject.toml
-	@sed -i -e '/^#/d' -e '/^$$/d' -e '1i # Linux x86-64, Python 3.11; regenerate with: make lock' requirements.lock
+	@$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate $(LOCKED) \
+		--custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
 
 clean: ## remove what the build made (the environment and the data stay)
 	@rm -rf _build .pytest_cache .ruff_cache .coverage .hypothesis *.egg-info

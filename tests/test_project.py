@@ -16,8 +16,7 @@ import wbn
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PYPROJECT = SETTINGS["project"]
-LOCK = (ROOT / "requirements.lock").read_text().splitlines()
-PINS = dict(line.split("==") for line in LOCK if "==" in line)
+PINNED = set(re.findall(r"^(\S+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
 
 
 def name_of(requirement: str) -> str:
@@ -130,14 +129,9 @@ def test_public_names_are_typed_for_users(tmp_path):
     assert lines == ["5", "6", "7"], done.stdout
 
 
-def test_the_wheel_says_that_it_is_typed():
-    assert (ROOT / "wbn" / "py.typed").is_file()
-    assert SETTINGS["tool"]["setuptools"]["package-data"]["wbn"] == ["py.typed", "native/*"]
-
-
 def test_source_distribution_holds_what_the_tests_read(tmp_path):
     made = shutil.ignore_patterns("__pycache__", ".*_cache", ".ipynb_checkpoints", "*.csv", "*.so")
-    for folder in ("tests", "book", "results", "data_scripts", "benchmarks", "wbn", ".ci"):
+    for folder in ("tests", "book", "results", "data_scripts", "benchmarks", "wbn", "tools", ".ci"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=made)  # a table is like another
     patterns = "*.md", "*.yml", "*.toml", "*.lock", "*.in", "*.cff", "*.py", "LICENSE", "Makefile"
     for path in [path for pattern in patterns for path in ROOT.glob(pattern)]:
@@ -152,91 +146,11 @@ def test_source_distribution_holds_what_the_tests_read(tmp_path):
     assert files <= packed, files - packed
 
 
-@pytest.fixture
-def installed(tmp_path):
-    """What `make env` calls in a fresh checkout, by a Python that writes its arguments down."""
-    for name in ("Makefile", "requirements.lock", "pyproject.toml", "setup.py"):
-        shutil.copy(ROOT / name, tmp_path)
-    folder = tmp_path / ".venv" / "bin"
-    folder.mkdir(parents=True)
-    log = tmp_path / "log.txt"
-    (folder / "python").write_text(f'#!/bin/sh\necho "$@" >> "{log}"\n')
-    (folder / "python").chmod(0o755)
-
-    def run(*arguments: str) -> tuple[subprocess.CompletedProcess, list[str]]:
-        command = ["make", "env", "PLATFORM=Linux x86_64", *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        return done, log.read_text().splitlines() if log.exists() else []
-
-    return run
-
-
-def test_environment_for_the_cpu_leaves_out_cuda(installed, tmp_path):
-    done, calls = installed("CPU=1", "TORCH_INDEX=https://index.example/cpu")
-    assert done.returncode == 0, done.stderr
-    from_index, from_lock, package = calls
-    pins = [f"{name}=={PINS[name]}" for name in ("torch", "torchvision")]
-    assert from_index.endswith(f"--no-deps --index-url https://index.example/cpu {' '.join(pins)}")
-    assert from_lock.endswith("--no-deps -r _build/cpu.lock")
-    assert package.endswith("-e .")
-    kept = {line.split("==")[0] for line in (tmp_path / "_build/cpu.lock").read_text().split("\n")}
-    gone = {name for name in PINS if name not in kept}
-    assert {"torch", "torchvision", "triton", "nvidia-cublas", "cuda-toolkit"} <= gone
-    assert all(re.match(r"(torch|torchvision|triton)$|nvidia-|cuda-", name) for name in gone)
-
-
-def test_environment_for_the_cpu_asks_for_the_index(installed):
-    done, calls = installed("CPU=1")
-    assert done.returncode != 0
-    assert "TORCH_INDEX" in done.stdout
-    assert calls == []
-
-
-def test_environment_installs_the_whole_lock_otherwise(installed):
-    done, calls = installed()
-    assert done.returncode == 0, done.stderr
-    assert [call.split("--no-deps ")[1] for call in calls] == [
-        "-r requirements.lock",
-        "--no-build-isolation -e .",
-    ]
-
-
-def test_oldest_versions_are_the_bounds_of_pyproject():
-    shown = subprocess.run(["make", "-n", "test-oldest"], cwd=ROOT, capture_output=True, text=True)
-    (code,) = re.findall(r"python3 -c '(import tomllib.*?)'\)", shown.stdout, re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    extras = PYPROJECT["optional-dependencies"]["experiments"]
-    bounds = [r for r in PYPROJECT["dependencies"] + extras if name_of(r) != "pandas"][:3]
-    assert done.stdout.split() == [bound.replace(">=", "==") for bound in bounds]
-    assert {name_of(bound) for bound in bounds} == {"torch", "numpy", "torchvision"}
-    for module in ("conversion", "functional", "layers", "weights"):
-        assert f"wbn/{module}.py" in shown.stdout
-        assert f"tests/test_{module}.py" in shown.stdout
-
-
-def test_lock_starts_with_the_command_that_regenerates_it():
-    assert LOCK[0].startswith("#")
-    assert LOCK[0].endswith("make lock")
-
-
-def test_every_line_of_the_lock_is_an_exact_pin():
-    assert all(re.fullmatch(r"[a-z0-9._-]+==[A-Za-z0-9.+!]+", line) for line in LOCK[1:])
-
-
-@pytest.mark.parametrize(
-    "extra", [None, *sorted(PYPROJECT["optional-dependencies"].keys() - {"stacks", "bench"})]
-)
-def test_lock_pins_every_direct_dependency(extra):
-    direct = PYPROJECT["optional-dependencies"][extra] if extra else PYPROJECT["dependencies"]
-    assert {name_of(requirement) for requirement in direct} <= PINS.keys()
-
-
-def test_conda_environment_is_the_locked_one():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    *conda, pip = environment["dependencies"]
-    assert pip == {"pip": ["-r requirements.lock", "-e ."]}
-    python = re.search(r"Python (3\.\d+)", LOCK[0])[1]
-    assert conda == [f"python={python}", "pip"]
+@pytest.mark.parametrize("group", ["experiments", "book", "cluster", "test", "lab"])
+def test_lock_pins_every_direct_dependency(group):
+    groups = PYPROJECT["optional-dependencies"] | SETTINGS["dependency-groups"]
+    direct = PYPROJECT["dependencies"] + groups[group]
+    assert {name_of(requirement) for requirement in direct} <= PINNED
 
 
 def test_versions_agree():
@@ -253,5 +167,5 @@ def test_readme_shows_the_two_commands_in_its_first_screen():
 def test_make_lists_every_target_with_one_line():
     listing = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True).stdout
     targets = {line.split()[1] for line in listing.splitlines()}
-    wanted = "book test env data lint unit notebooks run-notebooks html serve bench reproduce clean"
+    wanted = "book test env data lint unit notebooks run-notebooks html lab serve bench reproduce"
     assert set(wanted.split()) <= targets
