@@ -28,7 +28,7 @@ UV = "uv==0.13.8"
 PIP = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
 
 CUDA = re.compile(r"(torch|torchvision|triton)==|(nvidia|cuda)-")
-LARGE = re.compile(r"Downloading (\S+) \((\d{2,}[\d.]*) ?Mi?B\)")
+LARGE = re.compile(r"Downloading (\S+) \((\d{3,}[\d.]*) ?Mi?B\)")
 HANDED_OVER = {"index-url": "UV_DEFAULT_INDEX", "cert": "SSL_CERT_FILE"}  # from pip to uv
 
 
