@@ -65,8 +65,10 @@ def uv_environment(pip: Mapping[str, str], environ: Mapping[str, str]) -> dict[s
 
 def make_venv() -> None:
     print("Creating .venv ...", flush=True)
-    if subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)]).returncode:
-        sys.exit("Creating .venv failed.")
+    command = [sys.executable, "-m", "venv", "--clear", str(VENV)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{done.stdout}{done.stderr}Creating .venv failed.")
 
 
 def get_uv() -> str | None:
@@ -103,8 +105,7 @@ def install(torch_index: str | None) -> None:
     try:
         tool = install_packages(torch_index)
     except subprocess.CalledProcessError:
-        lines = LOG.read_text().splitlines()
-        print(*lines[-12:], sep="\n")
+        print(*LOG.read_text().splitlines()[-6:], sep="\n")
         if BEFORE.exists():
             BEFORE.rename(DONE)
         sys.exit(
