@@ -1,4 +1,4 @@
-"""The reference has every public name, and the chapter on use every message and code that runs."""
+"""The reference has every public name, and the chapter on use has code that runs."""
 
 import inspect
 import re
@@ -10,9 +10,7 @@ from pages import BOOK, documented, markdown
 
 import wbn
 from wbn import accumulation, distributed
-from wbn.analysis.messages import messages
 
-MESSAGES = messages().message.unique()
 CHAPTER = "\n\n".join(markdown(BOOK / "12_using_wbn.ipynb"))
 
 
@@ -32,23 +30,6 @@ def test_reference_has_every_public_name():
 @pytest.mark.parametrize("name", wbn.__all__)
 def test_page_has_an_entry(html, name):
     assert f'id="wbn.{name}"' in (html / "api.html").read_text()
-
-
-def explained():
-    """What the chapter quotes of messages."""
-    section = re.search(r"\n## What can go wrong\n(.*?)\n## ", CHAPTER, re.DOTALL)[1]
-    terms = re.findall(r"^(`.*)\n: ", section, re.MULTILINE)
-    return [quote for term in terms for quote in re.findall(r"`(.+?)`", term)]
-
-
-@pytest.mark.parametrize("message", MESSAGES)
-def test_every_message_is_explained(message):
-    assert any(quote in message for quote in explained())
-
-
-@pytest.mark.parametrize("quote", explained())
-def test_nothing_is_explained_that_is_not_said(quote):
-    assert any(quote in message for message in MESSAGES)
 
 
 def test_several_processes_run_what_the_chapter_shows(tmp_path):
