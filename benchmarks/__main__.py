@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import subprocess
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ import pandas as pd
 import torch
 
 from benchmarks import conformance, engine, layers, models, operators
-from wbn.analysis.benchmarks import TABLES, code_hash
+from wbn.analysis.benchmarks import TABLES
 from wbn.experiments.origin import cpu_model
 
 PACKAGES = ("torch", "torchvision", "numpy", "keras")
@@ -50,7 +51,7 @@ def write_provenance(folder: Path, rounds: int, seconds: float) -> None:
     """What was timed, when, with what and on what."""
     provenance = {
         "command": "make bench",
-        "code": code_hash(),
+        "commit": commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds),
         "rounds": rounds,
@@ -60,6 +61,14 @@ def write_provenance(folder: Path, rounds: int, seconds: float) -> None:
         "compiler": torch.__config__.show().splitlines()[1].strip(" -"),
     }
     (folder / "provenance.json").write_text(json.dumps(provenance, indent=1) + "\n")
+
+
+def commit() -> str:
+    """The commit that is timed, marked where files differ from it."""
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, text=True
+    )
+    return described.stdout.strip() or "unknown"
 
 
 def installed_version(package: str) -> str | None:

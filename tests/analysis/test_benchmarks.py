@@ -1,63 +1,10 @@
-"""The stored benchmarks: they are of this code, and what is computed from them."""
-
-import ast
-import shutil
-from pathlib import Path
+"""The stored benchmarks, and what is computed from them."""
 
 import pandas as pd
 import pytest
 
-import wbn
 from wbn.analysis import benchmarks
-from wbn.analysis.benchmarks import TIMED, code_hash, geometric_mean, provenance, slope, table
-
-PACKAGE = Path(wbn.__file__).parent
-
-
-def test_the_stored_tables_are_of_the_code_as_it_is():
-    assert provenance()["code"] == code_hash(), "the layer has changed since: run make bench"
-
-
-@pytest.fixture
-def copied(tmp_path):
-    for name in TIMED:
-        shutil.copy(PACKAGE / f"{name}.py", tmp_path)
-    shutil.copytree(PACKAGE / "native", tmp_path / "native")
-    return tmp_path
-
-
-@pytest.mark.parametrize("name", TIMED)
-def test_the_hash_sees_code_and_neither_docstrings_nor_comments(copied, name):
-    before, path = code_hash(copied), copied / f"{name}.py"
-    assert before == code_hash()
-    text = path.read_text()
-    docstring = ast.get_docstring(ast.parse(text), clean=False)
-    path.write_text(text.replace(docstring, "Something else.", 1) + "\n# a comment\n")
-    assert code_hash(copied) == before
-    path.write_text(text + "\nanother = 1\n")
-    assert code_hash(copied) != before
-
-
-@pytest.mark.parametrize("name", ["batch.h", "module.cpp"])
-def test_the_hash_sees_compiled_code_too(copied, name):
-    before, path = code_hash(copied), copied / "native" / name
-    text = path.read_text()
-    path.write_text(text.replace("\n", "  // a comment\n\n", 1))
-    assert code_hash(copied) == before
-    path.write_text(text + "\nint another;\n")
-    assert code_hash(copied) != before
-
-
-def test_all_that_the_layer_imports_of_the_package_is_hashed():
-    found, waiting = set(), ["layers"]
-    while waiting:
-        name = waiting.pop()
-        found.add(name)
-        tree = ast.walk(ast.parse((PACKAGE / f"{name}.py").read_text()))
-        modules = [n.module for n in tree if isinstance(n, ast.ImportFrom) and n.module]
-        ours = {m.removeprefix("wbn.") for m in modules if m.startswith("wbn.")}
-        waiting += ours - found
-    assert found == set(TIMED)
+from wbn.analysis.benchmarks import geometric_mean, slope, table
 
 
 def test_ratios_are_a_table_of_shapes_and_threads(monkeypatch):

@@ -1,65 +1,19 @@
-"""What `make bench` has measured: ratios to ``nn.BatchNorm``, and whether they are of this code."""
+"""What `make bench` has measured: ratios to ``nn.BatchNorm``."""
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import json
-import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-import wbn
 from wbn.experiments.plan import RESULTS
 
 TABLES = RESULTS / "benchmarks"
-TIMED = (
-    "checks", "context", "core", "distributed", "divisors", "kernels", "layers", "normalization",
-    "recall", "running",
-)  # fmt: skip
-
 VIEWS = (
     "detach", "expand", "flatten", "lift_fresh", "movedim", "mT", "promote_types", "reshape",
     "resolve_conj", "resolve_neg", "slice", "to", "unsqueeze", "view",
 )  # fmt: skip
-
-
-def code_hash(folder: Path | None = None) -> str:
-    """Hash of the layer's code: what is run, without docstrings, comments and layout.
-
-    Examples
-    --------
-    >>> from wbn.analysis.benchmarks import code_hash
-    >>> len(code_hash())
-    12
-    """
-    folder = Path(wbn.__file__).parent if folder is None else folder
-    trees = [without_docstrings(ast.parse((folder / f"{name}.py").read_text())) for name in TIMED]
-    native = [without_comments(file.read_text()) for file in sorted((folder / "native").iterdir())]
-    return hashlib.sha256("".join([*map(ast.dump, trees), *native]).encode()).hexdigest()[:12]
-
-
-def without_docstrings(tree: ast.Module) -> ast.Module:
-    """The tree, its docstrings replaced by empty ones."""
-    for node in ast.walk(tree):
-        kinds = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
-        if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
-            node.body[0] = ast.Expr(ast.Constant(""))
-    return tree
-
-
-def without_comments(code: str) -> str:
-    """The words of C++ code.
-
-    Examples
-    --------
-    >>> from wbn.analysis.benchmarks import without_comments
-    >>> without_comments("int a;  // the first\\nint b;")
-    'int a; int b;'
-    """
-    return " ".join(re.sub("//.*", "", code).split())
 
 
 def provenance() -> dict:
