@@ -145,7 +145,7 @@ def install_packages(torch_index: str | None) -> str:
     lock = LOCK
     if torch_index:
         pins, rest = for_cpu(LOCK.read_text())
-        print(f"Installing {' and '.join(pins)} from {torch_index} ...", flush=True)
+        print(f"Installing {' and '.join(pins)} from TORCH_INDEX ...", flush=True)
         run("--index-url", torch_index, *pins)
         lock = VENV / "cpu.lock"
         lock.write_text(rest)
