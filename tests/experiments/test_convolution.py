@@ -113,8 +113,10 @@ def test_size_is_what_the_docstring_says():
     assert sum(p.numel() for stage in stages for p in stage.parameters()) == 49_436
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("correction", ["frequency", "reliability"])
+@pytest.mark.parametrize(
+    ("method", "correction"),
+    [*((method, "frequency") for method in METHODS), ("wlf_wbn", "reliability")],
+)
 def test_steps_and_inference_equal_modules_of_the_package(method, correction):
     made = trainer(method, inference=INFERENCE, correction=correction)
     plain = Plain(made, correction=correction)
