@@ -86,7 +86,7 @@ test-stacks: env ## run wbn inside timm, Lightning, accelerate, skorch, transfor
 	@$(call borrow,stacks)
 	@PYTHONPATH=. _build/stacks/bin/python -m pytest -q -p no:cacheprovider tests/stacks
 
-soak: env data ## attack store, plans, sidecars and workers for long, and print what was tried and survived
+soak: env data ## attack stores, plans and workers for long, and print what was tried and survived
 	@WBN_SOAK=1 $(BIN)/python -m pytest -q -s -p no:cacheprovider $(SOAK)
 
 # Without the tests of compiled code: one graph needs a PyTorch that can trace context variables (2.14

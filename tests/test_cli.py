@@ -1,5 +1,6 @@
 """The wbn command as a person uses it."""
 
+import io
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 from wbn import __version__
 from wbn.__main__ import main
 from wbn.cli import app
+from wbn.experiments.store import Store
 
 PATIENCE = 600  # seconds: a guard against hanging, which a busy machine must not reach
 
@@ -184,6 +186,10 @@ def test_sweep_then_show(plan, tmp_path):
     after = wbn("show", store, plan)
     assert "nothing missing" in after.output
     assert "wlf_wbn" in after.output
+    rows = wbn("show", store, "--csv")
+    assert rows.output.startswith("protocol,experiment,method,")
+    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(rows.output)), Store(store).table())
+    assert wbn("show", store, plan, "--csv").exit_code == 2
     verified = wbn("verify", store, "--sample", 1)
     assert verified.exit_code == 0
     assert "1 identical" in verified.output
@@ -214,7 +220,7 @@ def test_interrupt_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
             while not (worker := a_worker_that_imports(job.pid)):
                 assert job.poll() is None
             worker.send_signal(signal.SIGINT)  # workers leave Ctrl-C to their parent at all times
-            while not list(store.glob("*.csv")):
+            while not Store(store).units():
                 assert job.poll() is None
             os.killpg(job.pid, signal.SIGINT)
             job.wait(timeout=PATIENCE)
@@ -224,7 +230,7 @@ def test_interrupt_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
     assert job.returncode == 130
     assert "resumes" in errors.read_text()
     assert "Traceback" not in errors.read_text()
-    assert list(store.glob("*.csv"))
+    assert Store(store).units()
 
 
 def a_worker_that_imports(parent):
@@ -248,16 +254,12 @@ def test_claims_need_their_stores(tmp_path):
     assert "holds no results" in result.output
 
 
-UNIT = "i_lf_sbn_8a17faf76dfc_0-9"
 DAMAGE = {
-    "not JSON": lambda path: path.write_bytes(b"\x00\xff"),
-    "a list": lambda path: path.write_text("[1, 2]"),
-    "no protocol": lambda path: path.write_text('{"seeds": [0]}'),
-    "an odd protocol": lambda path: path.write_text('{"protocol": {"method": {}}, "seeds": [0]}'),
-    "odd seeds": lambda path: path.write_text(
-        '{"protocol": {"experiment": "i", "method": "lf_sbn"}, "seeds": ["a", null]}'
-    ),
-    "deeply nested": lambda path: path.write_text("[" * 100_000),
+    "not JSON": lambda path: path.write_bytes(b"\x00\xff\n"),
+    "a list": lambda path: path.write_text("[1, 2]\n"),
+    "another object": lambda path: path.write_text('{"seeds": [0]}\n'),
+    "deeply nested": lambda path: path.write_text("[" * 100_000 + "\n"),
+    "a torn line": lambda path: path.write_text('{"sha256": "8a17'),
     "a folder": lambda path: path.mkdir(),
 }
 
@@ -267,9 +269,8 @@ DAMAGE = {
 def test_a_store_with_damaged_or_foreign_files_is_told_in_lines(tmp_path, damage):
     for folder in (tmp_path / "family", tmp_path / "corrections"):
         folder.mkdir()
-        DAMAGE[damage](folder / f"{UNIT}.json")
+        DAMAGE[damage](folder / "runs.jsonl")
         (folder / "notes.json").write_text("{")
-        (folder / f"{UNIT}.csv").write_bytes(b"\xff")
     for command in (["show", tmp_path / "family"], ["claims", tmp_path]):
         shown = wbn(*command)
         assert shown.exit_code in (0, 1)

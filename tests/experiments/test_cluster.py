@@ -9,6 +9,7 @@ import pytest
 from dask.distributed import Client, LocalCluster
 
 from wbn.experiments import Protocol
+from wbn.experiments.store import Store
 from wbn.experiments.sweep import SweepError, plan_units, sweep
 from wbn.experiments.training import run
 
@@ -26,18 +27,16 @@ def client(request):
 
 
 def test_cluster_gives_the_local_bits_also_when_a_worker_dies(client, tmp_path, monkeypatch):
-    from wbn.experiments import store
-
-    write, killed = store.Store.write, []
+    write, killed = Store.write, []
 
     def write_and_kill(self, *arguments):
-        table = write(self, *arguments)
+        record = write(self, *arguments)
         if not killed:
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
-        return table
+        return record
 
-    monkeypatch.setattr(store.Store, "write", write_and_kill)
+    monkeypatch.setattr(Store, "write", write_and_kill)
     table = sweep(PROTOCOLS, range(30), tmp_path, client, progress=False)
     assert killed
     expected = [run(p, range(30), progress=False) for p in PROTOCOLS]
@@ -50,7 +49,7 @@ def test_a_unit_that_loses_four_workers_is_reported_and_the_others_are_stored(cl
     quick, killed = PROTOCOLS[0], set()
     with ThreadPoolExecutor(1) as thread:
         job = thread.submit(sweep, [endless, quick], [0], tmp_path, client, progress=False)
-        while not list(tmp_path.glob("*.json")):
+        while not Store(tmp_path).units():
             assert not job.done()
         while not job.done():
             pids = client.run(os.getpid, on_error="ignore")
@@ -63,4 +62,4 @@ def test_a_unit_that_loses_four_workers_is_reported_and_the_others_are_stored(cl
         with pytest.raises(SweepError, match=message):
             job.result()
     assert len(killed) >= 4  # some may have died between two units
-    assert [p.stem for p in tmp_path.glob("*.csv")] == [plan_units([quick], [0])[0].name]
+    assert [unit for unit, _ in Store(tmp_path).units()] == plan_units([quick], [0])

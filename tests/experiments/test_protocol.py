@@ -86,13 +86,12 @@ def test_hash_sees_what_is_beyond_the_paper():
 
 
 def test_every_stored_hash_is_still_that_of_its_protocol():
-    stores = [path.parent for path in RESULTS.glob("*/plan.toml")]
-    sidecars = [json.loads(path.read_bytes()) for store in stores for path in store.glob("*.json")]
-    assert len(sidecars) > 1000
-    found = {
-        Protocol.from_dict(sidecar["protocol"]).hash == sidecar["hash"] for sidecar in sidecars
-    }
-    assert found == {True}
+    lines = [
+        line for file in RESULTS.glob("*/runs.jsonl") for line in file.read_bytes().splitlines()
+    ]
+    units = [json.loads(line)["unit"] for line in lines]
+    assert len(units) > 1000
+    assert {Protocol.from_dict(unit["protocol"]).hash == unit["hash"] for unit in units} == {True}
 
 
 NUMERIC = [field.name for field in fields(Protocol) if "int" in field.type or "float" in field.type]

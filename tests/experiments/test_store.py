@@ -1,6 +1,7 @@
 """What a store gives back, and what it says of files and folders that it cannot use."""
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -283,7 +284,9 @@ def test_a_process_that_was_forked_meanwhile_does_not_keep_the_lock(store):
 
     with mock.patch("os.fsync", fork_and_sync):
         store.write(UNIT, rows(UNIT, 9), made(1.0))
-    store.write(UNIT, rows(UNIT), made(1.0))
+    folder = os.open(store.folder, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError if it is taken
+    os.close(folder)
     for child, writer in forked:
         os.close(writer)
         os.waitpid(child, 0)

@@ -1,10 +1,7 @@
 """The store and the sweep: nothing lost, nothing done twice, nothing half-written."""
 
-import json
 import os
-import resource
 import shutil
-import signal
 import subprocess
 import sys
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -16,9 +13,9 @@ from distributed.client import FutureCancelledError
 
 from wbn.experiments import Protocol
 from wbn.experiments.data import MNIST
-from wbn.experiments.origin import Unit, origin, source_hash
-from wbn.experiments.store import DamagedPart, Store
-from wbn.experiments.sweep import OlderSources, SweepError, plan_units, sweep
+from wbn.experiments.origin import Unit, commit, origin
+from wbn.experiments.store import DamagedLine, Store, as_table
+from wbn.experiments.sweep import SweepError, plan_units, sweep
 from wbn.experiments.training import run
 from wbn.experiments.verify import agreement, first_epoch_check, reproduce, spot_check, verify
 
@@ -73,17 +70,14 @@ def test_second_call_reads_and_runs_nothing(finished, here):
     assert again.method.tolist() == ["wlf_wbn"] * 12 + ["lf_sbn"] * 12
 
 
-def test_parts_are_plain_and_sidecars_tell_their_origin(finished):
+def test_units_tell_their_origin(finished):
     unit = Unit(PROTOCOLS[0].resolved(), tuple(range(10)))
-    sidecar = Store(finished[0]).provenance(unit)
-    assert Protocol.from_dict(sidecar["protocol"]) == unit.protocol
-    assert sidecar["sources"] == source_hash()
-    assert sidecar["data"] == MNIST.checksum
-    wanted = {"seeds", "versions", "cpu", "threads", "date", "seconds", "checksum"}
-    assert wanted <= sidecar.keys()
-    assert {"python", "torch", "wbn"} == sidecar["versions"].keys()
-    part = finished[0] / f"{unit.name}.csv"
-    assert part.read_text().startswith("protocol,experiment,method")
+    made = Store(finished[0]).provenance(unit)
+    assert Protocol.from_dict(made["protocol"]) == unit.protocol
+    assert made["sources"] == commit()
+    assert made["data"] == MNIST.checksum
+    assert {"seeds", "versions", "cpu", "threads", "date", "seconds"} <= made.keys()
+    assert {"python", "torch", "wbn"} == made["versions"].keys()
 
 
 def test_units_with_gaps_in_their_seeds_have_their_own_names():
@@ -92,32 +86,36 @@ def test_units_with_gaps_in_their_seeds_have_their_own_names():
     assert len(plan_units(PROTOCOLS + PROTOCOLS, range(12))) == 4
 
 
-def test_a_damaged_part_is_named_set_aside_and_computed_again(copy, finished, here):
-    part = sorted(copy.glob("*.csv"))[0]
-    part.write_bytes(part.read_bytes()[:-20])
-    with pytest.warns(DamagedPart, match=part.name):
+def test_a_damaged_unit_is_named_and_computed_again(copy, finished, here):
+    file = copy / "runs.jsonl"
+    damaged = file.read_bytes().replace(b'"epoch": 1', b'"epoch": 2', 1)
+    file.write_bytes(damaged)
+    with pytest.warns(DamagedLine, match="line 1, i_"):
         table = sweep(PROTOCOLS, range(12), copy, here, progress=False)
     pd.testing.assert_frame_equal(table, finished[1])
-    assert (copy / f"{part.name}.damaged").exists()
+    assert file.read_bytes().startswith(damaged)
 
 
-def test_a_part_without_its_sidecar_is_not_trusted(copy, finished, here):
-    sorted(copy.glob("*.json"))[0].unlink()
-    table = sweep(PROTOCOLS, range(12), copy, here, progress=False)
+def test_units_of_other_commits_are_taken_as_they_are(finished, tmp_path, here):
+    for unit, record in Store(finished[0]).find(plan_units(PROTOCOLS, range(12))).items():
+        Store(tmp_path).write(unit, as_table([record]), origin(1.0) | {"sources": "older"})
+    before = contents(tmp_path)
+    table = sweep(PROTOCOLS, range(12), tmp_path, here, progress=False)
     pd.testing.assert_frame_equal(table, finished[1])
-    assert len(list(copy.glob("*.json"))) == 4
+    assert contents(tmp_path) == before
 
 
-def test_units_of_older_sources_are_reported_kept_and_refreshed_when_asked(copy, here):
+def test_a_refresh_runs_all_again_and_adds_what_is_new(copy, finished, here):
     unit, *_ = plan_units(PROTOCOLS, range(12))
-    store, path = Store(copy), copy / f"{unit.name}.json"
-    store.write(unit, store.read(unit), origin(1.0) | {"sources": "older"})
-    before = contents(copy)
-    with pytest.warns(OlderSources, match="1 of 4"):
-        sweep(PROTOCOLS, range(12), copy, here, progress=False)
-    assert contents(copy) == before
-    sweep(PROTOCOLS, range(12), copy, here, refresh=True, progress=False)
-    assert json.loads(path.read_text())["sources"] == source_hash()
+    store, before = Store(copy), contents(copy)["runs.jsonl"]
+    store.write(unit, store.read(unit).assign(train_loss=9.0), origin(1.0))
+    assert sweep(PROTOCOLS, range(12), copy, here, progress=False).train_loss.max() == 9
+    table = sweep(PROTOCOLS, range(12), copy, here, refresh=True, progress=False)
+    pd.testing.assert_frame_equal(table, finished[1])
+    after = contents(copy)["runs.jsonl"]
+    assert after.startswith(before)
+    assert len(after.splitlines()) == len(before.splitlines()) + 2
+    assert sweep(PROTOCOLS, range(12), copy, here, progress=False).equals(table)
 
 
 def test_an_unusable_folder_fails_before_any_training(tmp_path):
@@ -126,28 +124,13 @@ def test_an_unusable_folder_fails_before_any_training(tmp_path):
         sweep(PROTOCOLS, range(2), tmp_path / "file", executor=object())
 
 
-def test_a_failed_write_leaves_the_store_as_it_was(copy):
-    before, unit = contents(copy), Unit(PROTOCOLS[0].resolved(), (77,))
-    table = run(unit.protocol, unit.seeds, progress=False)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-    try:
-        with pytest.raises(OSError, match="too large"):
-            Store(copy).write(unit, table, origin(1.0))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
-    assert contents(copy) == before
-
-
 def test_a_failing_unit_does_not_stop_the_others(tmp_path, here):
     raw = Protocol.paper(
         "i", "wlf_wbn", hidden=3, epochs=1, weighting="class_balanced", beta=0.999, scale="raw"
     )
     with pytest.raises(SweepError, match=rf"(?s)1 of 2 units failed.*{raw.hash}.*larger weights"):
         sweep([raw, PROTOCOLS[0]], [0], tmp_path, here, progress=False)
-    assert [p.name.split("_")[1] for p in tmp_path.glob("*.csv")] == ["lf"]
+    assert [unit.protocol.method for unit, _ in Store(tmp_path).units()] == ["lf_sbn"]
 
 
 class Elsewhere(Executor):
@@ -167,8 +150,7 @@ class Elsewhere(Executor):
 
 def test_rows_of_workers_with_other_sources_are_not_stored(tmp_path):
     def run_elsewhere(unit):
-        table = run(unit.protocol, unit.seeds, progress=False)
-        return table, origin(1.0) | {"sources": "0ld0ld0ld0ld"}
+        return run(unit.protocol, unit.seeds, progress=False), origin(1.0), "0ld0ld0ld0ld"
 
     with pytest.raises(SweepError, match=r"other source files \(0ld0ld0ld0ld.*restart the workers"):
         sweep(PROTOCOLS[:1], [0], tmp_path, Elsewhere(run_elsewhere), progress=False)
@@ -192,7 +174,7 @@ def test_a_killed_local_worker_is_replaced_and_nothing_is_lost(tmp_path, here):
     before = set(me.children())
     with ThreadPoolExecutor(1) as thread:
         job = thread.submit(sweep, PROTOCOLS, range(60), tmp_path / "killed", progress=False)
-        while not list(tmp_path.glob("killed/*.json")):
+        while not Store(tmp_path / "killed").units():
             assert not job.done()
         for child in set(me.children()) - before:
             if "spawn_main" in " ".join(child.cmdline()):
@@ -213,13 +195,14 @@ def command(tmp_path):
 def test_killed_and_started_again_it_goes_on_to_the_same_bits(command, tmp_path, here):
     store = tmp_path / "store"
     with subprocess.Popen(command) as job:
-        while not list(store.glob("*.json")):
+        while not Store(store).units():
             assert job.poll() is None
         job.kill()
-    landed = {path: path.stat().st_mtime_ns for path in store.glob("*.json")}
+    landed = Store(store).units()
     assert len(landed) < 8
     resumed = sweep(PROTOCOLS, range(40), store, here, progress=False)
-    assert all(path.stat().st_mtime_ns == when for path, when in landed.items())
+    assert len(contents(store)["runs.jsonl"].splitlines()) == 8  # nothing is run twice
+    assert set(landed) < set(Store(store).units())
     whole = sweep(PROTOCOLS, range(40), tmp_path / "whole", here, progress=False)
     pd.testing.assert_frame_equal(resumed, whole, check_exact=True)
 
@@ -227,9 +210,9 @@ def test_killed_and_started_again_it_goes_on_to_the_same_bits(command, tmp_path,
 def test_two_processes_share_a_store(command, tmp_path):
     jobs = [subprocess.Popen(command) for _ in range(2)]
     assert [job.wait() for job in jobs] == [0, 0]
-    assert {path.suffix for path in (tmp_path / "store").iterdir()} == {".csv", ".json"}
-    store = Store(tmp_path / "store")
-    assert all(store.read(unit) is not None for unit in plan_units(PROTOCOLS, range(40)))
+    (content,) = contents(tmp_path / "store").values()
+    assert len(content.splitlines()) == 8
+    assert len(Store(tmp_path / "store").find(plan_units(PROTOCOLS, range(40)))) == 8
 
 
 def test_verify_finds_the_same_bits_and_a_changed_number(copy):
@@ -260,17 +243,13 @@ def test_first_epoch_check_looks_at_the_first_epoch_of_the_first_seed(tmp_path, 
     first = (table.epoch == 1) & (table.seed == 3)
     assert checked(~first) == "first epoch of one run reproduced"
     assert checked(first) == "first epoch of one run not reproduced"
-    (part,) = tmp_path.glob("*.csv")
-    part.write_text("")
-    with pytest.warns(DamagedPart):
-        assert first_epoch_check(tmp_path) == "first epoch of one run not reproduced"
 
 
-def test_verify_names_damage(copy):
-    for part in copy.glob("*.csv"):
-        part.write_text("")
-    with pytest.warns(DamagedPart):
-        assert set(verify(copy, sample=1, seed=0).verdict) == {"damaged"}
+def test_verify_names_damage_and_judges_the_rest(copy):
+    file = copy / "runs.jsonl"
+    file.write_bytes(file.read_bytes().replace(b'"epoch": 1', b'"epoch": 2', 3))
+    with pytest.warns(DamagedLine):
+        assert verify(copy, sample=4, seed=0).verdict.tolist() == ["identical"]
 
 
 def test_reproduce_recomputes_everything_and_compares(copy, tmp_path, here):
@@ -321,7 +300,7 @@ def test_processes_of_a_killed_sweep_end_too(tmp_path):
     )
     (tmp_path / "script.py").write_text(code)
     with subprocess.Popen([sys.executable, str(tmp_path / "script.py")]) as job:
-        while not list(tmp_path.glob("store/*.json")):
+        while not Store(tmp_path / "store").units():
             assert job.poll() is None
         children = psutil.Process(job.pid).children()
         job.kill()

@@ -1,8 +1,10 @@
 """Local processes that answer, raise, die and are replaced."""
 
 import os
+import pickle
 import signal
 
+import psutil
 import pytest
 
 from wbn.experiments.workers import ATTEMPTS, LocalProcesses, WorkerDied
@@ -32,7 +34,7 @@ def test_a_call_that_ends_its_process_fails_with_the_cause_and_the_others_do_not
     others = [processes.submit(int, "1") for _ in range(4)]
     deadly = processes.submit(signal.raise_signal, signal.SIGKILL)
     others += [processes.submit(int, "1") for _ in range(4)]
-    with pytest.raises(WorkerDied, match=", ".join(["killed by SIGKILL"] * ATTEMPTS)):
+    with pytest.raises(WorkerDied, match=f"{ATTEMPTS} processes that ran it were ended"):
         deadly.result()
     assert [other.result() for other in others] == [1] * 8
 
@@ -47,8 +49,8 @@ def test_a_call_whose_process_dies_once_is_tried_again(processes, tmp_path):
 
 
 def test_what_cannot_be_sent_is_told(processes):
-    with pytest.raises(RuntimeError, match="cannot send <function"):
-        processes.submit(eval, "lambda: 1").result()
+    with pytest.raises((AttributeError, pickle.PicklingError), match="pickle"):
+        processes.submit(eval, "lambda: 1").result(timeout=PATIENCE)
 
 
 def test_a_call_that_cannot_be_sent_is_told(processes):
@@ -59,31 +61,24 @@ def test_a_call_that_cannot_be_sent_is_told(processes):
 
 def test_an_error_that_cannot_be_received_is_told(processes):
     code = "import urllib.error; raise urllib.error.ContentTooShortError('short', b'')"
-    with pytest.raises(TypeError, match="content"):  # it pickles, and does not unpickle
+    with pytest.raises(WorkerDied):  # it pickles, and does not unpickle
         processes.submit(exec, code).result(timeout=PATIENCE)
     assert processes.submit(int, "1").result() == 1
 
 
-@pytest.mark.parametrize(
-    ("error", "raised"),
-    [
-        (OSError("no more processes"), WorkerDied),
-        (RuntimeError("the script has no guard"), RuntimeError),
-    ],
-)
-def test_a_process_that_cannot_be_started_is_told(monkeypatch, error, raised):
+def test_a_process_that_cannot_be_started_is_told(monkeypatch):
     def fail(self):
-        raise error
+        raise OSError("no more processes")
 
-    monkeypatch.setattr(LocalProcesses, "_start", fail)
-    with LocalProcesses(1) as processes, pytest.raises(raised, match=str(error)):
+    monkeypatch.setattr("multiprocessing.context.SpawnProcess.start", fail)
+    with LocalProcesses(1) as processes, pytest.raises(OSError, match="no more processes"):
         processes.submit(int, "1").result(timeout=PATIENCE)
 
 
 def test_an_error_ends_the_processes_whatever_they_do():
-    processes = LocalProcesses(1)
-    processes.submit(int, "1").result()
-    processes.submit(exec, "while True: pass")
-    (process,) = processes.processes
+    processes = LocalProcesses(2)
+    pids = {processes.submit(os.getpid).result() for _ in range(4)}
+    endless = [processes.submit(exec, "while True: pass") for _ in range(8)]
     processes.__exit__(KeyboardInterrupt)
-    assert process.exitcode == -signal.SIGTERM
+    assert all(future.done() for future in endless)
+    assert not any(psutil.pid_exists(pid) for pid in pids)

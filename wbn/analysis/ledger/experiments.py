@@ -178,7 +178,7 @@ THREE_EXPERIMENTS = (
         "results/family and results/corrections",
         lambda: [runs("family", "corrections")],
     ),
-    Statement("took {} hours of one core", "seconds in the sidecars of results/", hours),
+    Statement("took {} hours of one core", "seconds of the units in results/", hours),
     Statement(
         "with the data set's normalizer they are at {} % at epoch {}",
         f"{FAMILY_RUNS}, reading 5, (iii): mean minority accuracy of Weighted + WBN",
