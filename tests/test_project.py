@@ -130,10 +130,13 @@ def test_public_names_are_typed_for_users(tmp_path):
 
 
 def test_source_distribution_holds_what_the_tests_read(tmp_path):
-    made = shutil.ignore_patterns("__pycache__", ".*_cache", ".ipynb_checkpoints", "*.csv", "*.so")
+    made = shutil.ignore_patterns(
+        "__pycache__", ".*_cache", ".ipynb_checkpoints", "*.csv", "*.jsonl", "*.so"
+    )
     for folder in ("tests", "book", "results", "data_scripts", "benchmarks", "wbn", "tools", ".ci"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=made)  # a table is like another
-    patterns = "*.md", "*.yml", "*.toml", "*.lock", "*.in", "*.cff", "*.py", "LICENSE", "Makefile"
+    patterns = "*.md", "*.yml", "*.toml", "*.lock", "*.in", "*.cff", "*.py"
+    patterns += "LICENSE", "Makefile", ".gitattributes"
     for path in [path for pattern in patterns for path in ROOT.glob(pattern)]:
         shutil.copy(path, tmp_path)
     files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}

@@ -1,6 +1,6 @@
 """What statements compute, against arithmetic that shares no code with them."""
 
-import csv
+import json
 import statistics
 from itertools import product
 from math import comb, log
@@ -58,13 +58,18 @@ def test_means_are_those_that_the_picture_marks():
 
 @pytest.fixture(scope="module")
 def family():
-    """Each run of the family at epoch 20, by protocol, straight from the files."""
+    """Each run of the family at epoch 20, by protocol, straight from the file."""
     found = {}
-    for path in (RESULTS / "family").glob("*.csv"):
-        with path.open() as file:
-            at_end = [row for row in csv.DictReader(file) if row["epoch"] == "20"]
-        for row in at_end:
-            found.setdefault(row["protocol"], {})[row["seed"]] = row
+    for line in (RESULTS / "family" / "runs.jsonl").read_text().splitlines():
+        unit = json.loads(line)["unit"]
+        columns = {
+            name: values if isinstance(values, list) else [values] * unit["rows"]
+            for name, values in unit["columns"].items()
+        }
+        for values in zip(*columns.values(), strict=True):
+            row = dict(zip(columns, values, strict=True))
+            if row["epoch"] == 20:
+                found.setdefault(row["protocol"], {})[row["seed"]] = row
     return found
 
 
@@ -79,10 +84,7 @@ def test_paired_differences_by_hand(family):
             family[Protocol.paper(experiment, method, **reading).hash]
             for method in ("wlf_wbn", other)
         )
-        gap = [
-            float(weighted[s]["accuracy_overall"]) - float(baseline[s]["accuracy_overall"])
-            for s in weighted
-        ]
+        gap = [weighted[s]["accuracy_overall"] - baseline[s]["accuracy_overall"] for s in weighted]
         arm = 2.0227 * statistics.stdev(gap) / 40**0.5  # Student's t with 39 degrees of freedom
         below += statistics.mean(gap) + arm < 0
         ties += abs(statistics.mean(gap)) <= arm

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from wbn.experiments.plan import read_plan, stored
+from wbn.experiments.store import Store
 from wbn.experiments.sweep import sweep
 
 GRID = """
@@ -154,8 +155,7 @@ def test_a_plan_from_another_seed_is_run_and_stored_with_it(tmp_path, monkeypatc
     with ThreadPoolExecutor(1) as executor:
         sweep(*read_plan(tmp_path / "later" / "plan.toml"), tmp_path / "later", executor)
     assert stored("later").seed.tolist() == [119, 120, 121]
-    ends = {path.stem.rsplit("_")[-1] for path in tmp_path.glob("later/*.csv")}
-    assert ends == {"119", "120-121"}
+    assert {unit.seeds for unit, _ in Store(tmp_path / "later").units()} == {(119,), (120, 121)}
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +180,7 @@ def test_stored_rows_come_with_the_choices_asked_for(small):
     # Without weights the normalizer means nothing.
     assert by_method == {"lf_sbn": "batch", "wlf_sbn": "dataset", "wlf_wbn": "dataset"}
     assert set(table.hidden) == {4}
-    assert len(list(small.glob("*.csv"))) == 3
+    assert len(Store(small).units()) == 3
     assert stored("small").equals(table.drop(columns=["loss_normalizer", "hidden"]))
 
 

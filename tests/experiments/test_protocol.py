@@ -86,10 +86,8 @@ def test_hash_sees_what_is_beyond_the_paper():
 
 
 def test_every_stored_hash_is_still_that_of_its_protocol():
-    lines = [
-        line for file in RESULTS.glob("*/runs.jsonl") for line in file.read_bytes().splitlines()
-    ]
-    units = [json.loads(line)["unit"] for line in lines]
+    files = [file.read_bytes() for file in RESULTS.glob("*/runs.jsonl")]
+    units = [json.loads(line)["unit"] for file in files for line in file.splitlines()]
     assert len(units) > 1000
     assert {Protocol.from_dict(unit["protocol"]).hash == unit["hash"] for unit in units} == {True}
 
