@@ -12,7 +12,7 @@ import stat
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -113,11 +113,11 @@ class Store:
         }
         text = _text(head, table)
         try:
-            with self._locked():
+            with self._locked() as folder:
                 there, _ = self._scan(lambda name, old: old if name == unit.name else b"")
                 old = there.get(unit.name, b"")
                 if old.partition(COLUMNS)[2] != text.partition(COLUMNS)[2]:
-                    self._append(_line(text) + b"\n")
+                    self._append(_line(text) + b"\n", folder)
         except OSError as error:
             raise OSError(
                 f"cannot write {unit.name} to {self.file}: {error.strerror or error}. The units "
@@ -171,9 +171,10 @@ class Store:
 
     def _open(self) -> int:
         """The file, to append to it."""
-        return os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        binary = getattr(os, "O_BINARY", 0)  # of Windows, which else changes newlines
+        return os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND | binary, 0o644)
 
-    def _append(self, line: bytes) -> None:
+    def _append(self, line: bytes, folder: int | None) -> None:
         """Add a line and sync it; where that fails, the file has its lines of before."""
         handle = self._open()
         try:
@@ -189,19 +190,19 @@ class Store:
                 raise
         finally:
             os.close(handle)
-        if end == 0:
-            _sync(self.folder)
+        if end == 0 and folder is not None:
+            os.fsync(folder)  # so that the name of a new file, too, survives a loss of power
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Keep other processes and threads from writing meanwhile."""
+    def _locked(self) -> Iterator[int | None]:
+        """Keep other processes and threads from writing meanwhile; gives a handle of the folder."""
         if fcntl is None:
-            yield
+            yield None
             return
         handle = os.open(self.folder, os.O_RDONLY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
+            yield handle
         finally:
             fcntl.flock(handle, fcntl.LOCK_UN)  # a process forked meanwhile has the handle too
             os.close(handle)
@@ -281,13 +282,3 @@ def _end(handle: int) -> tuple[int, bool]:
     with mmap.mmap(handle, 0, access=mmap.ACCESS_READ) as content:
         start = content.rfind(b"\n") + 1
         return (size, start == size) if CLOSING in content[start:] else (start, True)
-
-
-def _sync(folder: Path) -> None:
-    """Let the name of a new file, too, survive a loss of power."""
-    with suppress(OSError):  # Windows opens no folders
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
