@@ -61,8 +61,14 @@ COMMANDS = {
 def run(setting: str, kind: str) -> tuple[bool, str]:
     """Whether a command passes under a setting, and its last line; the rest goes to a file."""
     name, _, value = setting.partition("=")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1", name: value}
     log = LOGS / f"{name}-{value}-{kind}.log"
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "TQDM_DISABLE": "1",
+        "TORCHINDUCTOR_CACHE_DIR": str(LOGS / "inductor" / value),  # it mixes instruction sets up
+        name: value,
+    }
     with log.open("w") as file:
         command = [sys.executable, *COMMANDS[kind]]
         done = subprocess.run(command, cwd=ROOT, env=environment, stdout=file, stderr=file)
