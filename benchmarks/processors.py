@@ -1,8 +1,8 @@
 """How far accuracies move where a processor's kernels or the number of threads differ.
 
-Trains stored networks of experiment (iii) once more under each setting, compares them seed by
-seed with what is stored, and prints a table in Markdown. ``python -m benchmarks.processors``
-takes about twenty minutes on two cores.
+Trains stored networks of experiment (iii) with weighted BN once more under each setting, compares
+them seed by seed with what is stored, and prints a table in Markdown.
+``python -m benchmarks.processors`` takes about ten minutes on two cores.
 """
 
 from __future__ import annotations
@@ -25,31 +25,22 @@ from wbn.experiments.verify import EARLY_EPOCHS
 
 KINDS = ("batch_average", "pooled", "pooled_hidden", "pooled_output", "averaged_output")
 DIAGNOSED = {"inference": KINDS, "eval_epochs": (1, 5, 20), "diagnosis": "threshold"}
-STORES = {  # protocols and seeds of a store that are trained again
-    "family": (
-        [Protocol.paper("iii", name) for name in ("lf_sbn", "wlf_sbn", "wlf_wbn")],
-        range(40),
-    ),
-    "cause": (
-        [Protocol.paper("iii", name, **DIAGNOSED) for name in ("wlf_sbn", "wlf_wbn")],
-        range(100, 120),
-    ),
+STORES = {  # a protocol and seeds of a store that are trained again
+    "family": (Protocol.paper("iii", "wlf_wbn"), range(40)),
+    "cause": (Protocol.paper("iii", "wlf_wbn", **DIAGNOSED), range(100, 120)),
 }
 SETTINGS = {  # what is trained again, and the environment
-    "this processor": ("family", {}),
     "ATen without AVX": ("family", {"ATEN_CPU_CAPABILITY": "default"}),
     "MKL's oldest kernels": ("family", {"MKL_CBWR": "COMPATIBLE"}),
     "two threads": ("family", {"WBN_THREADS": "2"}),
-    "stored by an Intel Xeon": ("cause", {}),
+    "an Intel Xeon's, here": ("cause", {}),
 }
 
 
 def train(store: str, path: str) -> None:
     """Train what is chosen of a store, by the settings of this process, and write the rows."""
     training.THREADS = int(os.environ.get("WBN_THREADS", training.THREADS))
-    protocols, seeds = STORES[store]
-    tables = [training.run(protocol, seeds, progress=False) for protocol in protocols]
-    pd.concat(tables, ignore_index=True).to_pickle(path)
+    training.run(*STORES[store], progress=False).to_pickle(path)
 
 
 def trained(setting: str) -> pd.DataFrame:
@@ -65,16 +56,16 @@ def trained(setting: str) -> pd.DataFrame:
 
 
 def moved(fresh: pd.DataFrame, kept: pd.DataFrame) -> dict[str, str]:
-    """Largest changes over methods, kinds of inference and accuracies, in points."""
-    runs = ["protocol", "inference", "seed"]
+    """Largest changes over kinds of inference and accuracies, in points."""
+    runs = ["inference", "seed"]
     columns = [name for name in metrics(kept) if name.startswith("accuracy_")]
     before, after = (100 * t.set_index([*runs, "epoch"])[columns] for t in (kept, fresh))
     change = after - before
-    epoch = change.index.get_level_values("epoch")
+    before, epoch = before.loc[change.index], change.index.get_level_values("epoch")
     early, last = change[epoch <= EARLY_EPOCHS], change[epoch == 20]
     same = (change == 0).groupby("seed").all().all(axis=1)
-    means = last.groupby(runs[:2]).mean().abs()
-    error = before[epoch == 20].groupby(runs[:2]).sem()
+    means = last.groupby("inference").mean().abs()
+    error = before[epoch == 20].groupby("inference").sem()
     return {
         "seeds alike": f"{same.sum()} of {len(same)}",
         f"a run, up to epoch {EARLY_EPOCHS}": f"{early.abs().max(axis=None):.2f}",
@@ -86,12 +77,13 @@ def moved(fresh: pd.DataFrame, kept: pd.DataFrame) -> dict[str, str]:
 
 def main() -> None:
     kept = {
-        name: sweep(protocols, seeds, RESULTS / name) for name, (protocols, seeds) in STORES.items()
+        name: sweep([protocol], seeds, RESULTS / name, progress=False)
+        for name, (protocol, seeds) in STORES.items()
     }
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         tables = dict(zip(SETTINGS, pool.map(trained, SETTINGS), strict=True))
     rows = {name: moved(fresh, kept[SETTINGS[name][0]]) for name, fresh in tables.items()}
-    names = rows["this processor"]
+    names = rows["two threads"]
     print(f"| setting | {' | '.join(names)} |\n|---|{'---:|' * len(names)}")
     for name, row in rows.items():
         print(f"| {name} | {' | '.join(row.values())} |")
