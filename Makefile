@@ -13,6 +13,7 @@ SOAK := $(addprefix tests/experiments/test_,store_under_attack.py fuzzed_plans.p
 UV = $(PYTHON) tools/environment.py uv
 
 export TQDM_DISABLE := 1
+unexport PYTHONDONTWRITEBYTECODE # uv leaves compiling to the first import: forbidden, each import compiles
 unit soak test-stacks test-oldest notebooks: export OMP_NUM_THREADS := 1
 
 .PHONY: help book test env data lint unit soak test-stacks test-oldest test-conda test-machines notebooks run-notebooks html browser lab serve bench reproduce lock clean
