@@ -13,7 +13,8 @@ SOAK := $(addprefix tests/experiments/test_,store_under_attack.py fuzzed_plans.p
 UV = $(PYTHON) tools/environment.py uv
 
 export TQDM_DISABLE := 1
-unexport PYTHONDONTWRITEBYTECODE # uv leaves compiling to the first import: forbidden, each import compiles
+# uv compiles nothing: Python does when it first imports, and has to be allowed to keep the result.
+unexport PYTHONDONTWRITEBYTECODE
 unit soak test-stacks test-oldest notebooks: export OMP_NUM_THREADS := 1
 
 .PHONY: help book test env data lint unit soak test-stacks test-oldest test-conda test-machines notebooks run-notebooks html browser lab serve bench reproduce lock clean
