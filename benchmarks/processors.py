@@ -1,7 +1,7 @@
 """How far accuracies move where a processor's kernels or the number of threads differ.
 
-Trains stored networks of experiment (iii) with weighted BN once more under each setting, compares
-them seed by seed with what is stored, and prints a table in Markdown.
+Repeats stored runs of experiment (iii) with weighted BN under each setting, compares their
+accuracies seed by seed with the stored ones, and prints a table in Markdown.
 ``python -m benchmarks.processors`` takes about ten minutes on two cores.
 """
 
@@ -33,7 +33,7 @@ SETTINGS = {  # what is trained again, and the environment
     "ATen without AVX": ("family", {"ATEN_CPU_CAPABILITY": "default"}),
     "MKL's oldest kernels": ("family", {"MKL_CBWR": "COMPATIBLE"}),
     "two threads": ("family", {"WBN_THREADS": "2"}),
-    "an Intel Xeon's, here": ("cause", {}),
+    "stored by an Intel Xeon": ("cause", {}),
 }
 
 

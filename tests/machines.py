@@ -80,7 +80,7 @@ def check(setting: str, kinds: list[str]) -> bool:
     """Try a setting, and print its line."""
     print(f"{setting:<32} ", end="", flush=True)
     if not run(setting, "probe")[0]:
-        print("not tried: this processor cannot do it")
+        print("skipped: its probe fails, as it does where the processor lacks the instructions")
         return True
     started, passed = time.monotonic(), True
     for kind in kinds:

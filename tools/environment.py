@@ -100,7 +100,7 @@ def install(torch_index: str | None) -> None:
     start = time.monotonic()
     if DONE.exists():
         DONE.rename(BEFORE)
-    else:  # uv takes a package that it was interrupted in for an installed one
+    else:  # after an interrupt uv takes a half-installed package for an installed one
         make_venv()
     try:
         tool = install_packages(torch_index)
@@ -109,7 +109,7 @@ def install(torch_index: str | None) -> None:
         if BEFORE.exists():
             BEFORE.rename(DONE)
         sys.exit(
-            "Installing failed; all that was said is in .venv/install.log. Is there a network, and "
+            "Installing failed; the whole output is in .venv/install.log. Is there a network, and "
             "a package index in reach? (`pip config list` shows pip's settings.)"
         )
     BEFORE.unlink(missing_ok=True)
@@ -173,4 +173,4 @@ if __name__ == "__main__":
     try:
         main(*sys.argv[1:])
     except KeyboardInterrupt:
-        sys.exit("Interrupted: the same command begins anew.")
+        sys.exit("Interrupted. The same command starts again.")

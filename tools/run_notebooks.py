@@ -1,4 +1,4 @@
-"""Run notebooks in place, as many at once as there are cores, with a line for each.
+"""Run notebooks in place, as many at once as cores and memory allow, with a line for each.
 
 Usage: ``python tools/run_notebooks.py NOTEBOOK ...``
 """

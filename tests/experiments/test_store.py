@@ -191,7 +191,7 @@ def test_many_damaged_lines_are_told_in_one_warning(store):
 
 
 def test_a_unit_that_this_version_would_name_otherwise_is_told(store):
-    told = rf"{UNIT.name} \(here it would be i_lf_sbn_{'0' * 12}_0-1\)"
+    told = rf"{UNIT.name} \(this version of wbn would name it i_lf_sbn_{'0' * 12}_0-1\)"
     with (
         mock.patch("wbn.experiments.protocol._hash", return_value="0" * 12),
         pytest.warns(DamagedLine, match=told),

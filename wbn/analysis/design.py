@@ -140,9 +140,8 @@ def misfit(points: pd.DataFrame, response: np.ndarray, levels: Levels, pairs: Pa
         \qquad e = (I - H) \bar y, \quad H = X (X^\top X)^{-1} X^\top,
 
     with p the columns of X and :math:`h_i` the diagonal of H, the leverages. The second is the
-    mean squared error at a point that the fit has not seen, without fitting n times. A point with
-    leverage 1 is the only one to tell of some term, so that the others say nothing of it: PRESS is
-    then not defined, and NaN.
+    mean squared error at a point that the fit has not seen, without fitting n times. If a point
+    has leverage 1, some term cannot be estimated without it: PRESS is then not defined, and NaN.
 
     Parameters
     ----------

@@ -120,8 +120,8 @@ class Store:
                     self._append(_line(text) + b"\n", folder)
         except OSError as error:
             raise OSError(
-                f"cannot write {unit.name} to {self.file}: {error.strerror or error}. The units "
-                "before it are kept: mend this, and the same call goes on from there"
+                f"cannot write {unit.name} to {self.file}: {error.strerror or error}. Earlier "
+                "units are kept: mend this, and the same call continues"
             ) from error
         return json.loads(text)
 
@@ -175,7 +175,7 @@ class Store:
         return os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND | binary, 0o644)
 
     def _append(self, line: bytes, folder: int | None) -> None:
-        """Add a line and sync it; where that fails, the file has its lines of before."""
+        """Add a line and sync it; if that fails, it is taken away again."""
         handle = self._open()
         try:
             end, ended = _end(handle)
@@ -267,7 +267,7 @@ def _parsed(text: bytes) -> tuple[Unit, dict]:
     record = json.loads(text)
     unit = Unit(Protocol.from_dict(record["protocol"]), tuple(record["seeds"]))
     if unit.name != record["name"]:
-        raise ValueError(f"here it would be {unit.name}")
+        raise ValueError(f"this version of wbn would name it {unit.name}")
     return unit, record
 
 

@@ -24,10 +24,10 @@ class WorkerDied(RuntimeError):
 
 
 class LocalProcesses(ThreadPoolExecutor):
-    """Threads with a process each, in which they make the calls; a context that ends them.
+    """Threads that make their calls in a process of their own each; a context manager.
 
-    Left by an error, such as Ctrl-C, it ends them at once; they end with this process, too. Each
-    process is a pool of its own: if one dies, its call is tried again and others don't notice.
+    Leaving it ends the processes, at once after an error such as Ctrl-C; they also end if this
+    process dies. One that dies is replaced and its call tried again; other calls are not affected.
 
     Parameters
     ----------
