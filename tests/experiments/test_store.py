@@ -268,6 +268,26 @@ def test_an_interrupt_during_the_sync_keeps_what_a_reader_may_have_seen(store):
     assert there(store) == {UNIT, OTHER}
 
 
+def test_a_line_is_added_under_the_lock(store):
+    calls = {name: getattr(os, name) for name in ("ftruncate", "write", "fsync")}
+    seen = []
+
+    def refused(name):
+        def call(*args):
+            folder = os.open(store.folder, os.O_RDONLY)
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.close(folder)
+            seen.append(name)
+            return calls[name](*args)
+
+        return mock.patch(f"os.{name}", call)
+
+    with refused("ftruncate"), refused("write"), refused("fsync"):
+        store.write(UNIT, rows(UNIT, 9), made(1.0))
+    assert seen == ["ftruncate", "write", "fsync"]
+
+
 def test_a_process_that_was_forked_meanwhile_does_not_keep_the_lock(store):
     fsync, forked = os.fsync, []
 
