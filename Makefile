@@ -7,9 +7,9 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3
 BIN := .venv/bin
 NOTEBOOKS := $(sort $(wildcard book/*.ipynb))
-LOCKED := --extra experiments --extra book --extra cluster --group test --group lab
-METHOD := $(filter-out wbn/__%.py wbn/api.py wbn/cli.py,$(wildcard wbn/*.py))
-SOAK := $(addprefix tests/experiments/test_,store_under_attack.py fuzzed_plans.py workers.py sweep.py)
+LOCKED := --extra book --extra cluster --group test --group lab
+METHOD := $(filter-out wbn/__%.py,$(wildcard wbn/*.py))
+SOAK := $(addprefix tests/stores/test_,store_under_attack.py fuzzed_plans.py workers.py sweep.py)
 UV = $(PYTHON) tools/environment.py uv
 
 export TQDM_DISABLE := 1
@@ -61,7 +61,7 @@ test: lint unit notebooks browser ## everything that CI checks: lint, unit tests
 
 env: .venv/.installed ## create .venv with every dependency (CPU=1 TORCH_INDEX=...: without CUDA, 2 GB instead of 6)
 
-.venv/.installed: requirements.lock pyproject.toml setup.py $(wildcard wbn/native/*)
+.venv/.installed: requirements.lock pyproject.toml setup.py study/pyproject.toml $(wildcard wbn/native/*)
 ifeq ($(CPU),1)
 	@test -n "$(TORCH_INDEX)" || { echo "CPU=1 needs TORCH_INDEX, the address of a package index with PyTorch's CPU wheels (pytorch.org lists it): make env CPU=1 TORCH_INDEX=..."; exit 1; }
 	@$(PYTHON) tools/environment.py install "$(TORCH_INDEX)"
@@ -109,7 +109,7 @@ test-conda: env ## install the pip section of environment.yml in a clean venv, a
 	@$(BIN)/python -c 'import yaml; print(*yaml.safe_load(open("environment.yml"))["dependencies"][-1]["pip"], sep="\n")' > _build/conda.txt
 	@_build/conda/bin/python -m pip install -q --progress-bar off -r _build/conda.txt
 	@_build/conda/bin/python -m pip check
-	@_build/conda/bin/python -c 'import wbn.cli, wbn.figures.hero, dask.distributed, jupyter_book'
+	@_build/conda/bin/python -c 'import study.cli, study.chapters.report.hero, dask.distributed, jupyter_book'
 
 notebooks: env data ## rerun every notebook and compare its outputs with the committed ones (nbval)
 	@echo "Rerunning $(words $(NOTEBOOKS)) notebooks and comparing their outputs ..."
@@ -149,7 +149,7 @@ reproduce: env data ## recompute every stored result into a fresh store and comp
 
 lock: ## regenerate requirements.lock from pyproject.toml, keeping pins that still fit
 	@$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate $(LOCKED) \
-		--custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
+		--custom-compile-command 'make lock' --no-emit-package weighted-batch-norm --output-file requirements.lock pyproject.toml study/pyproject.toml
 
 clean: ## remove what the build made (the environment and the data stay)
 	@rm -rf _build .pytest_cache .ruff_cache .coverage .hypothesis *.egg-info

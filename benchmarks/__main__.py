@@ -13,8 +13,8 @@ import pandas as pd
 import torch
 
 from benchmarks import conformance, engine, layers, models, operators
-from wbn.analysis.benchmarks import TABLES
-from wbn.experiments.origin import cpu_model
+from study.chapters.benchmarks.tables import TABLES
+from study.stores.provenance import cpu_model
 
 PACKAGES = ("torch", "torchvision", "numpy", "keras")
 THREADS = (1, 2)

@@ -16,11 +16,11 @@ from torchvision.transforms import ToTensor
 
 from benchmarks.models import peak
 from benchmarks.timing import Run, compare
+from study.engine import Protocol, load_split
+from study.engine.fetch import data_folder
+from study.engine.seed_block import cut_batches
+from study.engine.training import Trainer
 from wbn import WeightedBatchNorm1d, inverse_frequency, sample_weights, weighted_cross_entropy
-from wbn.experiments import Protocol, load_split
-from wbn.experiments.block import cut_batches
-from wbn.experiments.fetch import data_folder
-from wbn.experiments.training import Trainer
 
 REFERENCE = Protocol.paper("i", "wlf_wbn").resolved()
 REPLICAS = (1, 2, 4, 8, 16, 32, 64)

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from wbn.experiments import training
-from wbn.experiments.plan import RESULTS
-from wbn.experiments.protocol import Protocol
-from wbn.experiments.rows import metrics
-from wbn.experiments.sweep import sweep
-from wbn.experiments.verify import EARLY_EPOCHS
+from study.engine import training
+from study.engine.columns import metrics
+from study.engine.protocol import Protocol
+from study.stores.plan import RESULTS
+from study.stores.sweep import sweep
+from study.stores.verify import EARLY_EPOCHS
 
 KINDS = ("batch_average", "pooled", "pooled_hidden", "pooled_output", "averaged_output")
 DIAGNOSED = {"inference": KINDS, "eval_epochs": (1, 5, 20), "diagnosis": "threshold"}

@@ -9,12 +9,12 @@ from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# The package's folders stand for the package, since its __init__.py would need torch.
-for name in ("wbn", "wbn.experiments"):
+# Folders stand for the packages, since the engine's __init__.py would need torch.
+for name in ("study", "study.engine"):
     sys.modules[name] = ModuleType(name)
     sys.modules[name].__path__ = [str(ROOT.joinpath(*name.split(".")))]
 
-from wbn.experiments.fetch import main  # noqa: E402
+from study.engine.fetch import main  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -36,7 +36,7 @@ def layer_of(channels=3, kind=ClassAveragedBatchNorm1d, classes=CLASSES, **optio
 
 def test_steps_equal_those_of_the_experiments_engine():
     """Outputs, gradients and statistics; the engine sums squares, the layer merges scatters."""
-    variants = pytest.importorskip("wbn.experiments.variants", exc_type=ImportError)
+    variants = pytest.importorskip("study.engine.variants", exc_type=ImportError)
     ours = layer_of()
     eye = torch.eye(3, dtype=torch.float64)[None]
     engine = variants.ClassAveragesLayer(eye, "weighted", "none", ours.eps, None)

@@ -15,10 +15,10 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
+from study.__main__ import main
+from study.cli import app
+from study.stores.store import Store
 from wbn import __version__
-from wbn.__main__ import main
-from wbn.cli import app
-from wbn.experiments.store import Store
 
 PATIENCE = 600  # seconds: a guard against hanging, which a busy machine must not reach
 
@@ -64,7 +64,7 @@ def test_data_are_verified_where_they_are(tmp_path, monkeypatch):
     shown = wbn("data")
     assert shown.exit_code == 0
     assert "4 files verified in" in shown.output
-    monkeypatch.setattr("wbn.experiments.fetch.default_sources", lambda: [])
+    monkeypatch.setattr("study.engine.fetch.default_sources", lambda: [])
     shown = wbn("data", "--folder", tmp_path / "empty")
     assert shown.exit_code == 1
     assert str(tmp_path / "empty" / "MNIST" / "raw") in shown.output
@@ -72,7 +72,7 @@ def test_data_are_verified_where_they_are(tmp_path, monkeypatch):
 
 def test_missing_data_are_told_once_and_before_any_process_starts(plan, tmp_path, monkeypatch):
     monkeypatch.setenv("WBN_DATA", str(tmp_path / "nowhere"))
-    monkeypatch.setattr("wbn.experiments.sweep.LocalProcesses", None)
+    monkeypatch.setattr("study.stores.sweep.LocalProcesses", None)
     sweep = ["sweep", plan, "--out", tmp_path / "store"]
     reproduce = ["reproduce", "--seeds", 2, "--out", tmp_path / "store"]
     for command in (sweep, reproduce):
@@ -205,7 +205,7 @@ def test_an_unusable_folder_is_a_failure(plan, tmp_path):
 def test_interrupt_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
     plan, store = tmp_path / "plan.toml", tmp_path / "store"
     plan.write_text(PLAN.replace("seeds = 12", "seeds = 4000"))
-    command = [sys.executable, "-m", "wbn", "sweep", str(plan), "--out", str(store)]
+    command = [sys.executable, "-m", "study", "sweep", str(plan), "--out", str(store)]
     errors = tmp_path / "errors.txt"
     with (
         errors.open("w") as file,
@@ -246,7 +246,7 @@ def test_claims_need_their_stores(tmp_path):
     result = wbn("claims", tmp_path)
     assert result.exit_code == 2
     assert "there is no folder" in result.output
-    assert "checkout" in result.output
+    assert "clone" in result.output
     for name in ("family", "corrections"):
         (tmp_path / name).mkdir()
     result = wbn("claims", tmp_path)
@@ -283,7 +283,7 @@ def test_a_store_with_damaged_or_foreign_files_is_told_in_lines(tmp_path, damage
 def wbn_process(*arguments, **environment):
     """Run the command in a process of its own, as a person does."""
     return subprocess.run(
-        [sys.executable, "-m", "wbn", *map(str, arguments)],
+        [sys.executable, "-m", "study", *map(str, arguments)],
         capture_output=True,
         env=os.environ | environment,
         encoding="utf-8",
@@ -304,7 +304,7 @@ def test_whatever_else_goes_wrong_is_told_in_a_line(monkeypatch, capsys):
 @pytest.mark.parametrize("command", [["weights", "5923,45"], ["show", "."], ["sweep", "no.toml"]])
 def test_an_interrupt_at_any_moment_is_told_in_a_line(command):
     program = (
-        f"import sys; sys.argv = ['wbn', *{command}]; from wbn.__main__ import main\n"
+        f"import sys; sys.argv = ['wbn', *{command}]; from study.__main__ import main\n"
         "print('started', flush=True); main()"
     )
     # What a press gives that comes between the two calls of this program's second line.
@@ -342,9 +342,9 @@ def without_site(program):
 
 def test_nothing_is_imported_before_interrupts_are_handled():
     loaded = without_site(
-        "before = set(sys.modules); import wbn.__main__; print(sorted({*sys.modules} - before))"
+        "before = set(sys.modules); import study.__main__; print(sorted({*sys.modules} - before))"
     )
-    assert loaded.stdout == "['wbn', 'wbn.__main__']\n"
+    assert loaded.stdout == "['study', 'study.__main__']\n"
 
 
 def test_an_interrupt_of_the_first_import_is_told_in_a_line():
@@ -354,7 +354,7 @@ class Press:
         if name == "signal":
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Press)
-from wbn.__main__ import main
+from study.__main__ import main
 main()""")
     assert (pressed.returncode, pressed.stderr) == (130, "Interrupted.\n")
 

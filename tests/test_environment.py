@@ -94,7 +94,7 @@ def installed(environment, monkeypatch, tool, *arguments):
 def test_the_lock_and_then_the_package_are_installed(environment, monkeypatch, tool, capsys):
     lock, package = installed(environment, monkeypatch, tool)
     assert lock == f"--require-hashes -r {ROOT / 'requirements.lock'}"
-    assert package.endswith("-e .")
+    assert package.endswith("-e . -e ./study")
     assert environment.DONE.exists()
     assert re.search(rf"GB, with {tool} in \d+ seconds", capsys.readouterr().out)
 

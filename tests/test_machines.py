@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 def test_designs_are_the_same_under_other_kernels(kernels):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-         "tests/analysis/test_design.py"],
+         "tests/stats/test_design.py"],
         cwd=ROOT, env={**os.environ, "OPENBLAS_CORETYPE": kernels}, capture_output=True, text=True,
     )  # fmt: skip
     if done.returncode == -signal.SIGILL:

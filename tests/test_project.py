@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import wbn
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PYPROJECT = SETTINGS["project"]
+STUDY = tomllib.loads((ROOT / "study" / "pyproject.toml").read_text())["project"]
 PINNED = set(re.findall(r"^(\S+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
 
 
@@ -42,37 +44,27 @@ def test_import_needs_torch_and_numpy_only():
     assert done.returncode == 0, done.stderr
 
 
-def test_experiments_and_analysis_import_without_torchvision_and_loading_asks_for_it():
-    rooms = [ROOT / "wbn" / room for room in ("experiments", "analysis")]
-    modules = [
-        f"wbn.{path.parent.name}.{path.stem}" for room in rooms for path in room.glob("*.py")
-    ]
-    code = f"import wbn.experiments, {', '.join(m for m in modules if '__' not in m)}"
-    done = run_blocking(["torchvision"], f"{code}\nwbn.experiments.load_split('i', 0)")
-    assert "read by torchvision, which is not installed: pip install" in done.stderr
-    done = run_blocking(["torchvision"], code)
-    assert done.returncode == 0, done.stderr
-
-
 def command(*arguments: str) -> str:
     """A program that is the wbn command with these arguments."""
-    return f"import sys; sys.argv = ['wbn', *{arguments!r}]; from wbn.__main__ import main; main()"
+    return (
+        f"import sys; sys.argv = ['wbn', *{arguments!r}]; from study.__main__ import main; main()"
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "package", "extra"),
     [
-        (["--help"], "typer", "experiments"),
-        (["sweep", "plan.toml"], "pandas", "experiments"),
-        (["verify", ".", "--scheduler", "tcp://127.0.0.1:1"], "dask", "cluster"),
+        (["--help"], "typer", ""),
+        (["sweep", "plan.toml"], "pandas", ""),
+        (["verify", ".", "--scheduler", "tcp://127.0.0.1:1"], "dask", "[cluster]"),
     ],
 )
 def test_command_without_extras_says_what_to_install(arguments, package, extra):
     done = run_blocking([package], command(*arguments))
     assert done.returncode == 1
     assert done.stderr == (
-        f"This command needs {package!r}, which is not installed: "
-        f"pip install 'weighted-batch-norm[{extra}]'\n"
+        f"This command needs {package!r}, which is not installed: run "
+        f"`pip install -e . -e './study{extra}'` in the clone\n"
     )
 
 
@@ -93,19 +85,6 @@ def test_a_command_imports_what_it_needs_only(arguments, unneeded):
     assert imported[0] == "imported"
     assert "typer" in imported
     assert not set(unneeded) & set(imported)
-
-
-def test_public_names_are_found_whatever_was_imported_before():
-    code = (
-        "import sys, wbn; assert 'torch' not in sys.modules\n"
-        "import wbn.conversion, wbn.weights, wbn.loss\n"
-        "from wbn import convert; assert wbn.convert is convert is wbn.conversion.convert\n"
-        "assert set(wbn.__all__) <= set(dir(wbn)); exec('from wbn import *'); sample_weights\n"
-        "assert not hasattr(wbn, 'nonsense')\n"
-        "assert not hasattr(wbn, 'experiments'); assert 'pandas' not in sys.modules"
-    )
-    done = run_blocking([], code)
-    assert done.returncode == 0, done.stderr
 
 
 def test_public_names_are_typed_for_users(tmp_path):
@@ -129,36 +108,40 @@ def test_public_names_are_typed_for_users(tmp_path):
     assert lines == ["5", "6", "7"], done.stdout
 
 
-def test_source_distribution_holds_what_the_tests_read(tmp_path):
-    made = shutil.ignore_patterns(
-        "__pycache__", ".*_cache", ".ipynb_checkpoints", "*.csv", "*.jsonl", "*.so"
+def test_distributions_hold_the_method_only(tmp_path):
+    made = shutil.ignore_patterns("__pycache__", ".*", "_build", "data", "*.egg-info", "*.so")
+    shutil.copytree(ROOT, tmp_path / "clone", ignore=made)
+    build = "from setuptools.build_meta import build_sdist as s, build_wheel as w; s('..'); w('..')"
+    done = subprocess.run(
+        [sys.executable, "-c", build], cwd=tmp_path / "clone", capture_output=True, text=True
     )
-    for folder in ("tests", "book", "results", "data_scripts", "benchmarks", "wbn", "tools", ".ci"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=made)  # a table is like another
-    patterns = "*.md", "*.yml", "*.toml", "*.lock", "*.in", "*.cff", "*.py"
-    patterns += "LICENSE", "Makefile", ".gitattributes"
-    for path in [path for pattern in patterns for path in ROOT.glob(pattern)]:
-        shutil.copy(path, tmp_path)
-    files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
-    build = "from setuptools.build_meta import build_sdist; build_sdist('dist')"
-    subprocess.run([sys.executable, "-c", build], cwd=tmp_path, check=True, capture_output=True)
-    (archive,) = (tmp_path / "dist").glob("weighted_batch_norm-*.tar.gz")
-    with tarfile.open(archive) as members:
+    assert done.returncode == 0, done.stderr
+    (source,) = tmp_path.glob("weighted_batch_norm-*.tar.gz")
+    with tarfile.open(source) as members:
         packed = {name.partition("/")[2] for name in members.getnames()}
-    assert len(files) > 100
-    assert files <= packed, files - packed
+    tracked = {str(path.relative_to(ROOT)) for path in (ROOT / "wbn").rglob("*.py")}
+    assert tracked <= packed
+    assert {name.split("/")[0] for name in packed if "/" in name} == {
+        "wbn", "weighted_batch_norm.egg-info",
+    }  # fmt: skip
+    (wheel,) = tmp_path.glob("weighted_batch_norm-*.whl")
+    assert wheel.stat().st_size < 1e6
+    with zipfile.ZipFile(wheel) as members:
+        tops = {name.split("/")[0] for name in members.namelist()}
+    assert {top.split("-")[0] for top in tops} == {"wbn", "weighted_batch_norm"}
 
 
-@pytest.mark.parametrize("group", ["experiments", "book", "cluster", "test", "lab"])
+@pytest.mark.parametrize("group", ["book", "cluster", "test", "lab"])
 def test_lock_pins_every_direct_dependency(group):
-    groups = PYPROJECT["optional-dependencies"] | SETTINGS["dependency-groups"]
-    direct = PYPROJECT["dependencies"] + groups[group]
-    assert {name_of(requirement) for requirement in direct} <= PINNED
+    groups = STUDY["optional-dependencies"] | SETTINGS["dependency-groups"]
+    direct = PYPROJECT["dependencies"] + STUDY["dependencies"] + groups[group]
+    wanted = {name_of(requirement) for requirement in direct} - {PYPROJECT["name"]}
+    assert wanted <= PINNED
 
 
 def test_versions_agree():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert wbn.__version__ == PYPROJECT["version"] == citation["version"]
+    assert wbn.__version__ == PYPROJECT["version"] == STUDY["version"] == citation["version"]
 
 
 def test_readme_shows_the_two_commands_in_its_first_screen():

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from typer.testing import CliRunner
 
-from wbn.cli import app
+from study.cli import app
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from wbn.experiments.origin import origin
-from wbn.experiments.plan import stored
-from wbn.experiments.store import Store
+from study.stores.plan import stored
+from study.stores.provenance import origin
+from study.stores.store import Store
 
 RESULTS = Path(__file__).parents[1] / "results"
 # The check is made twice: in a copy, by whoever runs the tests, so that all is imported also where
@@ -21,8 +21,8 @@ PROGRAM = """
 import json, os, sys
 from pathlib import Path
 from typer.testing import CliRunner
-from wbn.cli import app
-from wbn.experiments import plan
+from study.cli import app
+from study.stores import plan
 
 def wbn(*arguments):
     shown = CliRunner().invoke(app, [str(argument) for argument in arguments])

@@ -121,7 +121,7 @@ def install(torch_index: str | None) -> None:
 
 
 def install_packages(torch_index: str | None) -> str:
-    """Install the lock and this package; return the name of what installed them."""
+    """Install the lock and both packages of the clone; return the name of what installed them."""
     uv = get_uv()
     if uv:
         command, environ = [uv, "pip", "install", f"--python={PYTHON}"], environment_of_uv()
@@ -152,8 +152,8 @@ def install_packages(torch_index: str | None) -> str:
     size = "2 GB" if torch_index else "6 GB"
     print(f"Installing the packages of requirements.lock (about {size} in all) ...", flush=True)
     run("--require-hashes", "-r", str(lock))
-    print("Installing wbn, whose compiled part is built here ...", flush=True)
-    run("--no-build-isolation", "--force-reinstall", "-e", ".")
+    print("Installing wbn, whose compiled part is built here, and the study ...", flush=True)
+    run("--no-build-isolation", "--force-reinstall", "-e", ".", "-e", "./study")
     return "uv" if uv else "pip"
 
 

@@ -31,7 +31,8 @@ def run(notebook: str) -> tuple[float, str | None]:
     done = subprocess.run(
         [sys.executable, "-m", "jupyter", "nbconvert", "--log-level=WARN", "--to=notebook",
          "--execute", "--inplace", "--ExecutePreprocessor.record_timing=False", notebook],
-        env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"},
+        stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     said = "".join(line for line in done.stderr.splitlines(True) if NOISE not in line)
     return time.monotonic() - started, said if done.returncode else None

@@ -1,27 +1,63 @@
-"""Weighted batch normalization for class-weighted losses (Yasuda and Ueno, 2019).
+"""Weighted batch normalization for class-weighted losses (Yasuda and Ueno, 2019)."""
 
-`wbn.api` lists what is public. It is imported when the first of its names is used, so that
-`wbn --help` doesn't wait for torch. Nothing else is imported here either: until the command's
-first line has run, Ctrl-C gives Python's traceback.
-"""
+from wbn.class_averages import (
+    ClassAveragedBatchNorm1d,
+    ClassAveragedBatchNorm2d,
+    ClassAveragedBatchNorm3d,
+    ClassAverages,
+)
+from wbn.context import current_sample_weight, sample_weights
+from wbn.conversion import convert, register, revert
+from wbn.functional import weighted_batch_norm, weighted_moments
+from wbn.layers import (
+    WeightedBatchNorm,
+    WeightedBatchNorm1d,
+    WeightedBatchNorm2d,
+    WeightedBatchNorm3d,
+)
+from wbn.loss import WeightedCrossEntropyLoss, weighted_cross_entropy, weighted_mean
+from wbn.population import population_statistics
+from wbn.weights import (
+    class_balanced,
+    class_counts,
+    effective_class_sizes,
+    effective_sample_size,
+    inverse_frequency,
+    logit_adjustment,
+    per_sample,
+    rescale,
+    uniform,
+)
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False  # the same to type checkers as the one of typing, which takes long to import
-if TYPE_CHECKING:
-    from wbn.api import *  # noqa: F403
-else:
-
-    def __getattr__(name: str) -> object:
-        import wbn.api as api
-
-        public = {public: getattr(api, public) for public in ("__all__", *api.__all__)}
-        globals().update(public)
-        if name in public:
-            return public[name]
-        raise AttributeError(f"module 'wbn' has no attribute {name!r}")
-
-    def __dir__() -> list[str]:
-        import wbn.api as api
-
-        return sorted({*globals(), *api.__all__})
+__all__ = [
+    "ClassAveragedBatchNorm1d",
+    "ClassAveragedBatchNorm2d",
+    "ClassAveragedBatchNorm3d",
+    "ClassAverages",
+    "WeightedBatchNorm",
+    "WeightedBatchNorm1d",
+    "WeightedBatchNorm2d",
+    "WeightedBatchNorm3d",
+    "WeightedCrossEntropyLoss",
+    "class_balanced",
+    "class_counts",
+    "convert",
+    "current_sample_weight",
+    "effective_class_sizes",
+    "effective_sample_size",
+    "inverse_frequency",
+    "logit_adjustment",
+    "per_sample",
+    "population_statistics",
+    "register",
+    "rescale",
+    "revert",
+    "sample_weights",
+    "uniform",
+    "weighted_batch_norm",
+    "weighted_cross_entropy",
+    "weighted_mean",
+    "weighted_moments",
+]

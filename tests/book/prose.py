@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from pages import VERBATIM, markdown, myst_parser
 
-from wbn.analysis.ledger import Statement
+from study.chapters.ledger import Statement
 
 CLAIMS = re.compile(
     r"<!-- wbn claims --grid -->.*?<!-- end -->", re.DOTALL

@@ -8,7 +8,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import wbn
-from wbn.experiments import load_split
+from study.engine import load_split
 
 PAGE, FIGURE = "03_size_mismatch", "#another-batch"
 SPLIT = load_split("i", seed=0)

@@ -7,11 +7,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from wbn.analysis.claims import CLAIMS, table_2_by_reading
-from wbn.analysis.intervals import intervals
-from wbn.analysis.text import written
-from wbn.experiments.plan import stored
-from wbn.experiments.protocol import METHODS
+from study.chapters.claims import CLAIMS, table_2_by_reading
+from study.engine.protocol import METHODS
+from study.figures.text import written
+from study.stats.intervals import intervals
+from study.stores.plan import stored
 
 PAGES = ("05_three_experiments", "replication_report")
 FIGURE = "#explorer"

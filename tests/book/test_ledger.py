@@ -7,7 +7,7 @@ from conftest import ROOT
 from pages import BOOK
 from prose import NUMBER, as_pattern, blocks, disagreements, occurrences, prose
 
-from wbn.analysis.ledger import LEDGER, Statement
+from study.chapters.ledger import LEDGER, Statement
 
 SUMMARY = ("", "Overview", "Takeaways")  # and the question before them
 SUMMARIES = {path.stem: SUMMARY for path in sorted(BOOK.glob("[01]*.ipynb"))}

@@ -26,7 +26,7 @@ def tagged(cell: nbformat.NotebookNode, tag: str) -> nbformat.NotebookNode:
 
 DRAW = """import matplotlib.pyplot as plt
 
-from wbn.figures.style import use_house_style
+from study.figures.style import use_house_style
 
 use_house_style()
 plt.plot([1, 2])

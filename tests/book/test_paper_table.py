@@ -4,7 +4,7 @@ import json
 
 from pages import BOOK
 
-from wbn.analysis.table_2 import TABLE_2
+from study.stats.table_2 import TABLE_2
 
 
 def test_the_box_has_every_number_as_printed():

@@ -9,8 +9,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from test_pages import open_page
 
+from study.figures.text import MINUS
 from wbn import effective_sample_size, weighted_moments
-from wbn.analysis.text import MINUS
 
 PAGE, FIGURE = "03_size_mismatch", "#minority-weight"
 MOVES = {

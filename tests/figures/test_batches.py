@@ -5,8 +5,7 @@ import pytest
 import torch
 from matplotlib.colors import same_color, to_hex
 
-from wbn import weighted_moments
-from wbn.figures.batches import (
+from study.figures.batches import (
     digit_sheets,
     mini_batch,
     places_of_batches,
@@ -16,7 +15,8 @@ from wbn.figures.batches import (
     variance_ratios,
     weight_in_loss,
 )
-from wbn.figures.style import MAJORITY, MINORITY, WIDTH
+from study.figures.style import MAJORITY, MINORITY, WIDTH
+from wbn import weighted_moments
 
 
 def test_tile_keeps_every_image_in_reading_order():

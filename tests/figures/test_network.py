@@ -2,9 +2,9 @@
 
 import pytest
 
-from wbn.experiments.protocol import METHODS, Protocol
-from wbn.figures.network import PLACES, STEPS, places_of_weights
-from wbn.figures.style import METHOD_COLORS
+from study.engine.protocol import METHODS, Protocol
+from study.figures.network import PLACES, STEPS, places_of_weights
+from study.figures.style import METHOD_COLORS
 
 
 def arrows(figure, color):

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from matplotlib.colors import same_color, to_rgb
 
-from wbn.analysis.intervals import mean_interval, paired_difference
-from wbn.analysis.table_2 import TABLE_2
-from wbn.experiments.protocol import METHODS
-from wbn.figures.runs import differences, heat_map, margins, single_runs, trajectories
-from wbn.figures.style import INK, MAJORITY, METHOD_COLORS, MINORITY
+from study.engine.protocol import METHODS
+from study.figures.runs import differences, heat_map, margins, single_runs, trajectories
+from study.figures.style import INK, MAJORITY, METHOD_COLORS, MINORITY
+from study.stats.intervals import mean_interval, paired_difference
+from study.stats.table_2 import TABLE_2
 
 
 @pytest.fixture

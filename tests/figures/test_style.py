@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import seaborn as sns
 
-from wbn.figures import style
+from study.figures import style
 
 CSS = Path(__file__).parents[2] / "book" / "_static" / "wbn.css"
 LIGHT, DARK = "#FFFFFF", "#14181E"

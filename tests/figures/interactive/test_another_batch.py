@@ -6,8 +6,8 @@ import re
 import pytest
 import torch
 
+from study.figures.interactive import another_batch
 from wbn import weighted_moments
-from wbn.figures.interactive import another_batch
 
 
 @pytest.fixture(scope="module")

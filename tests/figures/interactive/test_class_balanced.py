@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import wbn
-from wbn.figures.interactive import class_balanced_sliders
-from wbn.figures.interactive.class_balanced import ENDS, QUANTITIES
+from study.figures.interactive import class_balanced_sliders
+from study.figures.interactive.class_balanced import ENDS, QUANTITIES
 
 BATCH = torch.tensor([0] * 99 + [1])
 

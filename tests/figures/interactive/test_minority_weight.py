@@ -5,9 +5,9 @@ import re
 import pytest
 import torch
 
+from study.figures.interactive import minority_weight_slider
+from study.figures.interactive.batch import RADIUS
 from wbn import effective_sample_size, weighted_moments
-from wbn.figures.interactive import minority_weight_slider
-from wbn.figures.interactive.batch import RADIUS
 
 
 @pytest.fixture

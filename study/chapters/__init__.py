@@ -1,0 +1,1 @@
+"""A folder a chapter: its tables, figures, predictions, and the numbers that its prose states."""

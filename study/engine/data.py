@@ -1,0 +1,223 @@
+"""Data sets, the imbalanced training sets of the paper's Table 1, and long-tailed ones."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+
+import torch
+from torch import Tensor
+
+from study.engine.draw import imbalanced, long_tail_counts
+from study.engine.fetch import MNIST_FILES, File, require_data
+from wbn.weights import class_counts
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Inputs with labels, and what is to be known of them before they are loaded.
+
+    Parameters
+    ----------
+    name, source
+        What it is, where it comes from and how it is fetched.
+    shape
+        Of one input: height and width of an image, or the length of a row.
+    classes
+        Labels are whole numbers from 0 to this, exclusive.
+    largest
+        What inputs are divided by, to lie between 0 and 1.
+    load
+        Inputs (N, \\*shape) and labels (N,) of the training set (True) or the test set (False).
+    files
+        Those that `load` reads, after it has verified them; none for data made in memory.
+    """
+
+    name: str
+    source: str
+    shape: tuple[int, ...]
+    classes: int
+    largest: float
+    load: Callable[[bool], tuple[Tensor, Tensor]]
+    files: Mapping[str, File] = field(default_factory=dict, hash=False)
+
+    @cached_property
+    def checksum(self) -> str:
+        """SHA-256 of the data: of the lines that ``sha256sum *`` prints where their files are.
+
+        Of data without files, it is that of types, shapes and bytes of inputs and labels.
+
+        Examples
+        --------
+        >>> MNIST.checksum
+        '474311efcf1fd213e64768801dc6195673bffb8385179d6c55cd8748b9e2e8ca'
+        """
+        digest = hashlib.sha256()
+        if self.files:
+            for name, file in sorted(self.files.items()):
+                digest.update(f"{file.sha256}  {name}\n".encode())
+        else:
+            for tensor in (*self.load(True), *self.load(False)):
+                digest.update(f"{tensor.dtype} {tuple(tensor.shape)}\n".encode())
+                digest.update(tensor.numpy().tobytes())
+        return digest.hexdigest()
+
+    def scaled(self, inputs: Tensor, dtype: torch.dtype) -> Tensor:
+        """Inputs (N, \\*shape) as rows of numbers between 0 and 1, as networks take them."""
+        return inputs.flatten(1).to(dtype) / self.largest
+
+
+@cache
+def load_mnist(train: bool) -> tuple[Tensor, Tensor]:
+    """Images (uint8) and digits (int64) of MNIST, as fetched by `wbn data`.
+
+    Each process verifies what it reads, when it reads it first.
+    """
+    # Not datasets.MNIST, which prefers what its old versions left beside these files.
+    from torchvision.datasets.mnist import read_image_file, read_label_file
+
+    part = "train" if train else "t10k"
+    raw = require_data({name: MNIST_FILES[name] for name in MNIST_FILES if name.startswith(part)})
+    images, digits = raw / f"{part}-images-idx3-ubyte", raw / f"{part}-labels-idx1-ubyte"
+    return read_image_file(str(images)), read_label_file(str(digits))
+
+
+MNIST = DataSet(
+    name="MNIST",
+    source="LeCun, Bottou, Bengio and Haffner (1998), fetched by `wbn data`",
+    shape=(28, 28),
+    classes=10,
+    largest=255,
+    load=load_mnist,
+    files=MNIST_FILES,
+)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Classes of a data set, and how many training samples are drawn of each.
+
+    Parameters
+    ----------
+    data_set
+        What is drawn from.
+    sizes
+        Number of training samples of each of its labels, in the order of the class indices;
+        None takes all there are.
+    """
+
+    data_set: DataSet
+    sizes: dict[int, int | None]
+
+    @property
+    def digits(self) -> tuple[int, ...]:
+        """The data set's label that each class index stands for."""
+        return tuple(self.sizes)
+
+
+# The columns of Table 1: two digits, one of them cut down to a few images.
+EXPERIMENTS = {
+    "i": Experiment(MNIST, {0: None, 1: 45}),
+    "ii": Experiment(MNIST, {1: 45, 8: None}),
+    "iii": Experiment(MNIST, {4: 39, 7: None}),
+}
+# Beyond the paper: all digits, with the ratio of the largest class to the smallest.
+LONG_TAILED = {"lt10": 10, "lt50": 50, "lt100": 100, "lt200": 200}
+LARGEST = 5000  # images of digit 0 in these; MNIST has at least 5421 of each digit
+# What a protocol can name: an experiment on other data is an entry here.
+ALL_EXPERIMENTS = EXPERIMENTS | {
+    name: Experiment(MNIST, dict(enumerate(long_tail_counts(LARGEST, ratio, MNIST.classes))))
+    for name, ratio in LONG_TAILED.items()
+}
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and test set of one experiment and seed, loaded when they are asked for.
+
+    Parameters
+    ----------
+    data_set
+        What was drawn from.
+    digits
+        The data set's label that each class index stands for.
+    train_index, test_index
+        Rows of the data set's training and test set.
+    """
+
+    data_set: DataSet
+    digits: tuple[int, ...]
+    train_index: Tensor
+    test_index: Tensor
+
+    @property
+    def train_images(self) -> Tensor:
+        """Inputs of the training set, of the data set's type, shape (N, \\*shape)."""
+        return self.data_set.load(True)[0][self.train_index]
+
+    @property
+    def test_images(self) -> Tensor:
+        """Inputs of the test set."""
+        return self.data_set.load(False)[0][self.test_index]
+
+    @cached_property
+    def train_labels(self) -> Tensor:
+        """Class indices of the training set, int64, shape (N,)."""
+        return self._classes(self.data_set.load(True)[1][self.train_index])
+
+    @cached_property
+    def test_labels(self) -> Tensor:
+        """Class indices of the test set."""
+        return self._classes(self.data_set.load(False)[1][self.test_index])
+
+    def _classes(self, digits: Tensor) -> Tensor:
+        return (digits[:, None] == torch.tensor(self.digits)).long().argmax(1)
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """Class sizes `N_k` of the training set."""
+        return class_counts(self.train_labels, len(self.digits))
+
+    @property
+    def minority(self) -> int:
+        """Index of the smallest training class."""
+        return int(self.counts.argmin())
+
+
+def load_split(experiment: str, seed: int) -> Split:
+    """The training and test set of one column of Table 1, or of a long-tailed experiment.
+
+    Of Table 1, the majority class is taken whole and the minority class is drawn at random
+    by `seed`. Of a long-tailed experiment, class k is digit k, and each class is drawn: 5000
+    images of digit 0, fewer and fewer of the others (`long_tail_counts`); what a seed draws
+    of a class at a higher ratio is part of what it draws at a lower one. Test classes are
+    taken whole.
+
+    Parameters
+    ----------
+    experiment
+        "i", zero against one, "ii", one against eight, or "iii", four against seven; or "lt10",
+        "lt50", "lt100" or "lt200", all digits, of which the first has 10 to 200 times as many
+        images as the last.
+    seed
+        Determines which images are drawn.
+
+    Examples
+    --------
+    >>> load_split("i", seed=0).counts
+    tensor([5923.,   45.], dtype=torch.float64)
+    >>> load_split("lt100", seed=0).counts.int().tolist()
+    [5000, 2997, 1797, 1077, 646, 387, 232, 139, 83, 50]
+    """
+    if experiment not in ALL_EXPERIMENTS:
+        raise ValueError(f"no experiment {experiment!r}: there are {', '.join(ALL_EXPERIMENTS)}")
+    data_set, sizes = ALL_EXPERIMENTS[experiment].data_set, ALL_EXPERIMENTS[experiment].sizes
+    train, test = (data_set.load(part)[1] for part in (True, False))
+    return Split(
+        data_set,
+        digits=tuple(sizes),
+        train_index=imbalanced(train, sizes, seed),
+        test_index=imbalanced(test, dict.fromkeys(sizes), seed),
+    )

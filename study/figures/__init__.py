@@ -1,0 +1,1 @@
+"""How numbers and tables are printed, and pictures that more than one chapter shows."""

@@ -1,0 +1,1 @@
+"""Rows kept: plans, sweeps, stores, and runs made again to verify them."""
