@@ -1,6 +1,5 @@
-"""Sentences of a page, the numbers in them, and whether the ledger vouches for each."""
+"""Sentences of a page, and the numbers in them that no statement vouches for."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,33 +8,31 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from pages import VERBATIM, markdown, myst_parser
 
-from study.chapters.ledger import Statement
+from study.chapters.numbers import Statement
 
-CLAIMS = re.compile(
-    r"<!-- wbn claims --grid -->.*?<!-- end -->", re.DOTALL
-)  # compared by test_readme
+# The grid of verdicts, which test_readme compares.
+CLAIMS = re.compile(r"<!-- wbn claims --grid -->.*?<!-- end -->", re.DOTALL)
 WORDS = (
-    "two three four five six seven eight nine ten eleven twelve thirteen "
-    "fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty hundred half "
-    "thirds quarters fifths twice"
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen twenty thirty hundred half thirds quarters fifths twice"
 )
-# A number stands by itself: C1, nn.BatchNorm1d and two-class hold none.
+# A number stands by itself: C1, nn.BatchNorm1d and two-class contain none.
 NUMBER = re.compile(
     rf"(?<![\w.])(?<!\w-)(?:\d+(?:\.\d+)?|{'|'.join(WORDS.split())})(?![\w-])", re.I
 )
 SENTENCE = re.compile(r"(?<=[.?!]) (?=[A-Z\d])")
-ELSEWHERE = "\u2026"  # in place of a formula, of code and of a reference
+ELSEWHERE = "\u2026"  # replaces formulas, code and references
 
 
 def normalized(text: str) -> str:
-    """One kind of space and of minus, so that line breaks and typography make no difference."""
+    """The text with one kind of space and of minus."""
     return re.sub(r"\s+", " ", text.replace("\u2212", "-")).strip()
 
 
 def blocks(text: str, parser: MarkdownIt | None = None) -> Iterator[tuple[str, str]]:
-    """Paragraphs and list items of MyST Markdown, each with the section it is in, "" at first.
+    """Paragraphs and list items of MyST Markdown, each with the title of its section ("" at first).
 
-    Directives are opened, headings and code left out.
+    Text inside directives is included, headings and code are not.
     """
     parser = parser or myst_parser()
     section, heading = "", ""
@@ -59,12 +56,9 @@ def _words(token: Token) -> str:
 
 
 def prose(path: Path, sections: Iterable[str] = ()) -> list[str]:
-    """Blocks of a page: those of the named sections, or all of them and the captions."""
-    if not sections:
-        return [block for text in markdown(path) for _, block in blocks(text)]
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    text = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
-    return [block for section, block in blocks(text) if section in sections]
+    """Blocks of a page and of its captions: all of them, or those of the named sections."""
+    found = blocks("\n\n".join(markdown(path)))
+    return [block for section, block in found if not sections or section in sections]
 
 
 def occurrences(pattern: str, block: str) -> list[range]:
@@ -77,43 +71,36 @@ def as_pattern(words: str) -> str:
 
 
 def with_any_numbers(words: str) -> str:
-    """What finds words of a statement with whatever numbers in its places."""
-    return r"[-+]?[\w.]+(?: thirds| fifths| quarters)?".join(
-        re.escape(part) for part in normalized(words).split("{}")
-    )
+    """What finds the words of a statement with any numbers in its places."""
+    parts = re.split(r"\{.*?\}", normalized(words))
+    return r"[-+]?[\w.]+(?: thirds| fifths| quarters)?".join(map(re.escape, parts))
 
 
-def disagreements(
-    block: str, ledger: Iterable[tuple[Statement, str]], names: Iterable[str]
-) -> list[str]:
-    """For each number of a block that no statement vouches for: the sentence and its source.
+def complaints(block: str, statements: Iterable[Statement], names: Iterable[str]) -> list[str]:
+    """For each number of a block that no statement vouches for: its sentence, and what is computed.
 
     Parameters
     ----------
     block
         Of `prose`.
-    ledger
-        Statements, and each as it is rendered.
+    statements
+        Those that may vouch.
     names
-        Patterns of what holds a number and states none.
+        Patterns of text with numbers that need no statement.
     """
-    ledger = list(ledger)
-    vouched = [r for name in names for r in occurrences(name, block)]
-    vouched += [r for _, rendered in ledger for r in occurrences(as_pattern(rendered), block)]
+    patterns = [*names, *(as_pattern(statement.rendered()) for statement in statements)]
+    vouched = [place for pattern in patterns for place in occurrences(pattern, block)]
     messages = []
     for number in NUMBER.finditer(block):
-        if any(number.start() in r for r in vouched):
+        at = number.start()
+        if any(at in place for place in vouched):
             continue
-        starts = [0, *(m.end() for m in SENTENCE.finditer(block))]
-        start = max(s for s in starts if s <= number.start())
-        sentence = SENTENCE.split(block[start:])[0]
-        meant = [
-            f"the source ({statement.source}) says {rendered!r}"
-            for statement, rendered in ledger
-            if any(
-                number.start() in r for r in occurrences(with_any_numbers(statement.words), block)
-            )
+        start = max((m.end() for m in SENTENCE.finditer(block, endpos=at + 1)), default=0)
+        computed = [
+            f"{statement.function.__qualname__} computes {statement.rendered()!r}"
+            for statement in statements
+            if any(at in place for place in occurrences(with_any_numbers(statement.words), block))
         ]
-        says = "; or ".join(meant) or "no statement of the ledger has such words"
-        messages.append(f"{number.group()!r} in {sentence!r}: {says}")
+        says = "; or ".join(computed) or "no statement has such words"
+        messages.append(f"{number.group()!r} in {SENTENCE.split(block[start:])[0]!r}: {says}")
     return messages

@@ -1,4 +1,4 @@
-"""What statements compute, against arithmetic that shares no code with them."""
+"""Numbers in sentences, against arithmetic that shares no code with the functions."""
 
 import json
 import statistics
@@ -9,16 +9,10 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from study.chapters.argument.numbers import (
-    batch,
-    loss_gone,
-    majority_shares,
-    means,
-    worth_with_one,
-)
-from study.chapters.betas import numbers as weights
-from study.chapters.ledger import CODE
-from study.chapters.three_experiments.numbers import behind, minority_of_standard, runs
+from study.chapters.argument import numbers as argument
+from study.chapters.argument.batches import example_batch
+from study.chapters.long_tail import numbers as long_tail
+from study.chapters.three_experiments import numbers as three_experiments
 from study.engine.data import EXPERIMENTS
 from study.engine.protocol import FAMILY, Protocol
 from study.figures.batches import mini_batch
@@ -28,7 +22,7 @@ from study.stores.plan import RESULTS
 
 def test_the_base_rate_of_5923_and_45():
     loss = -(5923 * log(5923 / 5968) + 45 * log(45 / 5968)) / 5968
-    assert loss_gone() == pytest.approx(1 - loss / log(2))
+    assert argument.loss_gone() == pytest.approx(100 * (1 - loss / log(2)))
 
 
 def test_majority_has_two_thirds_of_a_batch_on_average():
@@ -39,22 +33,21 @@ def test_majority_has_two_thirds_of_a_batch_on_average():
         majority = (100 - ones) * zero
         mean += chance * majority / (majority + ones * one)
     assert mean == pytest.approx(2 / 3, abs=0.005)
-    assert majority_shares() == ("two thirds", "half")
+    assert argument.majority_shares() == ("two thirds", "half")
 
 
 def test_one_sample_outweighs_99():
     each = [5968 / 5923] * 99 + [5968 / 45]
-    assert worth_with_one() == f"{sum(each) ** 2 / sum(w * w for w in each):.2f}"
+    worth = sum(each) ** 2 / sum(w * w for w in each)
+    assert argument.worth_with_one() == (100, pytest.approx(worth))
 
 
 def test_means_are_those_that_the_picture_marks():
-    drawn = batch()
+    drawn = example_batch("i", seed=0)
     figure = mini_batch(drawn.signals[:, drawn.unit], drawn.sample_weight, drawn.minority)
     marked = sorted(line.get_xdata()[0] for line in figure.axes[0].get_lines())
     plt.close(figure)
-    assert [f"{mean:.2f}".replace("-", "\u2212") for mean in marked] == sorted(
-        means(), reverse=True
-    )
+    assert marked == pytest.approx(sorted(argument.picture()[2:]))
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +68,7 @@ def family():
 
 
 def test_runs_are_those_of_the_files(family):
-    assert runs("family") == sum(map(len, family.values())) == 2400
+    assert three_experiments.runs("family") == sum(map(len, family.values())) == 2400
 
 
 def test_paired_differences_by_hand(family):
@@ -89,7 +82,7 @@ def test_paired_differences_by_hand(family):
         arm = 2.0227 * statistics.stdev(gap) / 40**0.5  # Student's t with 39 degrees of freedom
         below += statistics.mean(gap) + arm < 0
         ties += abs(statistics.mean(gap)) <= arm
-    assert behind() == [48, below, COUNTS[ties]]
+    assert three_experiments.differences() == (48, below, COUNTS[ties])
 
 
 def test_minority_accuracies_beside_the_printed_ones(family):
@@ -97,16 +90,8 @@ def test_minority_accuracies_beside_the_printed_ones(family):
         statistics.mean(float(row["accuracy_minority"]) for row in family[hash_].values())
         for hash_ in (Protocol.paper("iii", m).hash for m in ("lf_sbn", "wlf_sbn"))
     ]
-    assert minority_of_standard("iii") == [*(f"{100 * x:.1f}" for x in ours), "34.8", "28.1"]
-
-
-def gap_table(highs):
-    rows = [
-        {"network": "paper's", "setting": "output BN", "experiment": e, "weights": w, "high": high}
-        for e, highs_of in highs.items()
-        for w, high in zip(("CB-weighted", "IF-weighted"), highs_of, strict=True)
-    ]
-    return pd.DataFrame(rows)
+    found = three_experiments.minority_with_standard_bn()
+    assert found == (*map(pytest.approx, ours), "34.8", "28.1")
 
 
 @pytest.mark.parametrize(
@@ -118,21 +103,15 @@ def gap_table(highs):
     ],
 )
 def test_behind_from_a_ratio_on(monkeypatch, highs, ratio):
-    monkeypatch.setattr(weights, "differences", lambda: gap_table(highs))
-    assert weights.behind_from() == ratio
+    table = pd.DataFrame(highs).melt(var_name="experiment", value_name="high")
+    table = table.assign(network="paper's", setting="output BN")
+    monkeypatch.setattr(long_tail, "differences", lambda: table)
+    assert long_tail.behind_from() == ratio
 
 
-def test_most_behind_is_with_output_bn_and_most_ahead_without(monkeypatch):
-    table = pd.DataFrame(
-        {
-            "setting": ["output BN", "output BN, pooled", "no output BN", "no output BN, pooled"],
-            "mean": [-0.012, -0.03, 0.004, 0.02],
-        }
-    )
-    monkeypatch.setattr(weights, "differences", lambda: table)
-    assert (weights.most_behind(), weights.most_ahead()) == ("1.2", "0.4")
-
-
-def test_names_of_code_and_stores_are_marked_in_sources():
-    source = "results/cause_ten, study.chapters.claims.EPOCH. Table 1, as load_split draws it: 0.1"
-    assert CODE.sub("<>", source) == "<>, <>. Table 1, as <> draws it: 0.1"
+def test_extremes_are_those_of_the_settings_that_are_named(monkeypatch):
+    settings = ["output BN", "output BN, pooled", "no output BN", "no output BN, pooled"]
+    table = pd.DataFrame({"setting": settings, "mean": [-0.012, -0.03, 0.004, -0.001]})
+    monkeypatch.setattr(long_tail, "differences", lambda: table)
+    assert long_tail.behind_with_output_bn() == (0.012, 0.03)
+    assert long_tail.without_output_bn() == (-0.004, 0.004, 0.001, -0.001, 0.001, 0.004, 0.004)

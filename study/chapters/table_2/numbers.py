@@ -2,63 +2,47 @@
 
 from __future__ import annotations
 
-from functools import cache
-
+import numpy as np
 import pandas as pd
 
-from study.chapters.statement import Statement
+from study.chapters.numbers import states
 from study.chapters.table_2.hypotheses import HYPOTHESES, TEXT
 from study.chapters.table_2.scoring import board, by_epoch, recovered
-from study.figures.text import count, percent
+from study.figures.text import count
 from study.stats.scores import PRINTED
 
 
-@cache
-def scored() -> pd.DataFrame:
-    """The board of hypotheses, by name."""
-    return board().set_index("hypothesis")
+@states("the {} minority accuracies")
+def minority_accuracies() -> str:
+    """Minority accuracies in the paper's Table 2."""
+    return count(len(PRINTED))
 
 
-def scores_of_moments() -> list[str]:
-    """With the hidden layer's moments of the test set, with all four, and as the text says."""
-    names = ["hidden mean, hidden variance", "all four", TEXT]
-    return [percent(scored().score[name]) for name in names]
+@states("We declare {0} hypotheses", "{1} of {0} hypotheses explain both")
+def hypotheses() -> tuple:
+    """Hypotheses, and those that explain numbers and ranking (`results/forensics`)."""
+    return len(HYPOTHESES), count((board().verdict == "both").sum())
 
 
-def explaining() -> list[object]:
-    """How many hypotheses explain numbers and ranking, of all."""
-    return [count((scored().verdict == "both").sum()).capitalize(), len(scored())]
-
-
-def given_back() -> list[str]:
-    """Share of own tables that are given to the hypothesis that made them."""
-    shares = recovered()
-    return [percent(sum(shares.iloc[i, i] for i in range(len(shares))) / len(shares), 0)]
-
-
-def medians_after(epoch: int) -> list[object]:
-    """The epoch, and median scores of the hypotheses with test images and without."""
-    scores = pd.Series([by_epoch(hypothesis).score[epoch] for hypothesis in HYPOTHESES])
-    medians = scores.groupby([hypothesis.by_test_images for hypothesis in HYPOTHESES]).median()
-    return [epoch, percent(medians[True]), percent(medians[False])]
-
-
-BOARD = "results/forensics and forensics_training, study.chapters.table_2.scoring"
-
-ORIGIN = (
-    Statement("We declare {} hypotheses", "HYPOTHESES", lambda: [len(HYPOTHESES)]),
-    Statement(
-        "{} points with the hidden layer's moments from the test set and {} with all four, against "
-        "{} as the text says",
-        BOARD,
-        scores_of_moments,
-    ),
-    Statement("{} of {} hypotheses explain both", BOARD, explaining),
-    Statement("{} % of the tables that we make ourselves", BOARD, given_back),
-    Statement(
-        "After {} epochs the median score is {} points with test images and {} without",
-        BOARD,
-        lambda: medians_after(100),
-    ),
-    Statement("the {} minority accuracies", "the paper's Table 2", lambda: [count(len(PRINTED))]),
+@states(
+    "{} points with the hidden layer's moments from the test set and {} with all four, against {} "
+    "as the text says"
 )
+def scores() -> tuple:
+    """Scores of three hypotheses (`results/forensics`)."""
+    names = ["hidden mean, hidden variance", "all four", TEXT]
+    return tuple(board().set_index("hypothesis").score[names])
+
+
+@states("{:.0f} % of the tables that we make ourselves")
+def recognized() -> float:
+    """Percent of the tables made from a hypothesis that are attributed to it."""
+    return 100 * np.diag(recovered()).mean()
+
+
+@states("After 100 epochs the median score is {} points with test images and {} without")
+def medians_after_100_epochs() -> tuple:
+    """Median score of hypotheses with and without test images, `results/forensics_training`."""
+    scores = pd.Series([by_epoch(hypothesis).score[100] for hypothesis in HYPOTHESES])
+    medians = scores.groupby([hypothesis.by_test_images for hypothesis in HYPOTHESES]).median()
+    return medians[True], medians[False]

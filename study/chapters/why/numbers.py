@@ -1,271 +1,118 @@
-"""Numbers of what weighted BN loses and why, on seeds that no other store has used."""
+"""Numbers of chapter 7: what weighted BN loses and why."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 
-import pandas as pd
-
-from study.chapters.long_tail.predictions import LONG_TAIL
-from study.chapters.predictions import Prediction
-from study.chapters.repair.predictions import REPAIR
-from study.chapters.statement import Statement, rows
-from study.chapters.table_2.predictions import FORENSICS
+from study.chapters.numbers import states
 from study.chapters.three_experiments.numbers import runs
-from study.chapters.three_experiments.predictions import MISMATCH
 from study.chapters.why.cause import (
-    AS_IT_IS,
     BOTH_KINDS,
+    INTERVENTIONS,
     NORMALIZERS,
     TEN,
     TWO,
     arm,
-    arm_means,
+    gap,
     parts,
-    remaining,
 )
-from study.chapters.why.cause import gap as paired_gap
-from study.chapters.why.predictions import CAUSE, shifts
+from study.chapters.why.predictions import shifts
 from study.engine.protocol import EPOCH
-from study.figures.text import count, percent
+from study.stores.plan import stored
 
 
 @cache
-def gap(label: str, normalizer: str = "batch") -> tuple[float, float]:
-    """What Weighted + WBN is behind in (iii), with averages and with pooled statistics."""
-    found = remaining(TWO, "accuracy_balanced", loss_normalizer=normalizer)[label]
-    means = found[found.experiment == "iii"].set_index("inference")["mean"]
-    averages, pooled = (-means[kind] for kind in BOTH_KINDS)
-    return averages, pooled
+def behind(part: str) -> list[float]:
+    """One of `parts` in (iii), in balanced accuracy, with its sign changed.
 
-
-def frozen(normalizer: str = "batch") -> list[str]:
-    """Points behind as it is and with a frozen shift: averages, then pooled."""
-    both = zip(gap(AS_IT_IS, normalizer), gap("shift frozen", normalizer), strict=True)
-    return [percent(points) for pair in both for points in pair]
-
-
-def frozen_under_both() -> list[str]:
-    """`frozen` with the batch's normalizer, then with the data set's."""
-    return [*frozen("batch"), *frozen("dataset")]
-
-
-def given_back() -> list[str]:
-    """Points that a frozen shift gives back, of those behind: averages, pooled; both normalizers.
-
-    With the data set's normalizer and pooled statistics it is nothing, and only the gap is said.
+    With averages and with pooled statistics; first with the batch's normalizer, then with the data
+    set's.
     """
-    pairs = [
-        pair
-        for normalizer in NORMALIZERS
-        for pair in zip(gap(AS_IT_IS, normalizer), gap("shift frozen", normalizer), strict=True)
-    ]
-    points = [percent(p) for whole, left in pairs for p in (whole - left, whole)]
-    return [*points[:6], points[7]]
-
-
-@cache
-def best_left() -> list[str]:
-    """Of the gap, what is left at the best threshold, averages and pooled, both normalizers."""
     tables = [
-        parts(TWO, experiment="iii", loss_normalizer=n).set_index(["inference", "part"])["mean"]
-        for n in NORMALIZERS
+        parts(TWO, experiment="iii", loss_normalizer=normalizer) for normalizer in NORMALIZERS
     ]
-    return [
-        percent(-means[kind, part])
-        for kind in BOTH_KINDS
-        for means in tables
-        for part in ("gap, best threshold", "gap")
+    means = [table.set_index(["part", "inference"])["mean"] for table in tables]
+    return [-mean[part, kind] for mean in means for kind in BOTH_KINDS]
+
+
+@states(
+    "shrinks from {0} to {4} points of balanced accuracy with averages",
+    "from {1} to {5} with pooled statistics; with the data set's normalizer from {2} to {6}, and "
+    "not at all with pooled statistics ({3} and {7})",
+    "{4} points of balanced accuracy behind in (iii) in place of {0} with averages over "
+    "mini-batches, {5} in place of {1} with pooled statistics; with the data set's normalizer {6} "
+    "in place of {2}, and {7} in place of {3}",
+)
+def frozen_shift() -> tuple:
+    """How far WBN is behind in (iii), `results/cause`: as it is; with a frozen output shift."""
+    return *behind("gap"), *behind("left")
+
+
+@states(
+    "gives back {4} of the {0} points of balanced accuracy that weighted BN is behind in (iii) "
+    "with averages, and {5} of {1} with pooled statistics; with the data set's normalizer {6} of "
+    "{2}, and nothing of {3}",
+)
+def given_back() -> tuple:
+    """How far WBN is behind in (iii), `results/cause`; what a frozen shift gives back of it."""
+    return *behind("gap"), *(-points for points in behind("regained"))
+
+
+@states(
+    "{4} points of {0} remain in (iii), and {6} of {2} with the data set's normalizer",
+    "{4} of {0} points of balanced accuracy are left in (iii), and {6} of {2} with the data set's "
+    "normalizer",
+    "With pooled statistics {5} of {1} and {7} of {3} are left",
+)
+def left_at_best_threshold() -> tuple:
+    """How far WBN is behind in (iii), `results/cause`: as it is; at each best threshold."""
+    return *behind("gap"), *behind("gap, best threshold")
+
+
+@states("after {} epochs all of it")
+def all_of_it_is_order() -> int:
+    """First epoch of the long runs (`results/cause`) whose gap in (iii) no threshold reduces."""
+    metrics = "accuracy_balanced", "accuracy_best_threshold"
+    gaps = [gap(TWO, m, experiment="iii", epochs=100, inference="pooled") for m in metrics]
+    whole, best = (table.set_index("epoch")["mean"] for table in gaps)
+    return (best <= whole).idxmax()
+
+
+@states(
+    "its threshold is at {0:.2f} of the way",
+    "standard BN has it at {0:.2f}",
+    "in (iii) its threshold is at {0:.2f}.",
+    "after 20 epochs is at {2:.2f} with pooled statistics",
+    "at {1:.2f} with averages over mini-batches ({4:.2f} and {3:.2f} with the data set's",
+)
+def thresholds() -> tuple:
+    """Mean relative thresholds in (iii), `results/cause`: Weighted + BN; WBN, both normalizers."""
+    settings = [("wlf_sbn", "pooled", "batch")]
+    settings += [("wlf_wbn", kind, n) for n in NORMALIZERS for kind in BOTH_KINDS]
+    tables = [
+        arm(method, experiment="iii", epoch=20, inference=kind, loss_normalizer=normalizer)
+        for method, kind, normalizer in settings
     ]
+    return tuple(table.relative_threshold.mean() for table in tables)
 
 
-def relative_threshold(method: str, inference: str, normalizer: str = "batch") -> str:
-    """Where the threshold lies in (iii), in the mean over seeds."""
-    only = {"experiment": "iii", "epoch": EPOCH, "loss_normalizer": normalizer}
-    return f"{arm(method, inference=inference, **only).relative_threshold.mean():.2f}"
-
-
-def thresholds() -> list[object]:
-    """The epoch; of WBN pooled, averages, with the batch's normalizer and the data set's."""
-    return [
-        EPOCH,
-        *(
-            relative_threshold("wlf_wbn", kind, normalizer)
-            for normalizer in NORMALIZERS
-            for kind in reversed(BOTH_KINDS)
-        ),
-    ]
-
-
-def all_of_it_is_order() -> list[int]:
-    """The first epoch of the long runs at which no threshold repairs anything, pooled."""
-    whole, best = (
-        remaining_by_epoch(metric) for metric in ("accuracy_balanced", "accuracy_best_threshold")
-    )
-    return [int((best <= whole).idxmax())]
-
-
-def remaining_by_epoch(metric: str) -> pd.Series:
-    """Gap of the long runs of (iii) with pooled statistics, by epoch."""
-    rows = paired_gap(TWO, metric, experiment="iii", epochs=100, inference="pooled")
-    return rows.set_index("epoch")["mean"]
-
-
-def failures(predictions: Sequence[Prediction]) -> int:
-    """How many of them failed."""
-    return sum(p.verdict().outcome == "failed" for p in predictions)
-
-
-@cache
-def scores() -> list[object]:
-    """Of all predictions: held, all; failed of the mismatch; of the cause, all; of the others."""
-    groups = (MISMATCH, CAUSE, LONG_TAIL, FORENSICS, REPAIR)
-    failed, everything = [failures(some) for some in groups], sum(map(len, groups))
-    first, second, *others = (count(number) for number in failed)
-    return [everything - sum(failed), everything, first, second, len(CAUSE), *others]
-
-
-@cache
-def drift() -> tuple[int, str]:
-    """How many mean shifts were predicted, and the largest error."""
+@states("{0} mean shifts to within {1:.2f}", "in the batches predict, to within {1:.2f}")
+def drift() -> tuple:
+    """Mean shifts of prediction 7.1 (`results/cause`), and the largest error of the model."""
     found = shifts()
-    return len(found), f"{(found['shift'] - found.shift_predicted).abs().max():.2f}"
+    return len(found), (found["shift"] - found.shift_predicted).abs().max()
 
 
-@cache
-def outcomes() -> list[str]:
-    """Of all predictions, in order."""
-    return [prediction.verdict().outcome for prediction in CAUSE]
+@states("lose {:.0f} % of the minority of (iii)")
+def lost_with_running_sums() -> float:
+    """Percent of the minority in (iii) that WBN with running sums misses (`results/cause`)."""
+    only = {"experiment": "iii", "epoch": EPOCH, "inference": "running_sums"}
+    found = arm("wlf_wbn", **INTERVENTIONS["running sums"], **only)
+    return 100 * (1 - found.accuracy_minority.mean())
 
 
-def held() -> list[object]:
-    """How many predictions there are, and how many held."""
-    return [len(outcomes()), count(outcomes().count("held"))]
-
-
-def lost_with_running_sums() -> list[str]:
-    """Percent of the minority that falls short of the threshold."""
-    means = arm_means(TWO, "accuracy_minority").set_index(["arm", "experiment", "inference"])[
-        "mean"
-    ]
-    return [percent(1 - means["running sums", "iii", "batch_average"], 0)]
-
-
-def seeds() -> list[int]:
-    """First and last of the two stores."""
-    both = [rows(store).seed for store in ("cause", "cause_ten")]
-    return [min(map(min, both)), max(map(max, both))]
-
-
-AT_END = f"results/cause, epoch {EPOCH}, experiment (iii)"
-GAP = (
-    f"{AT_END}: balanced accuracy, Weighted + WBN minus Weighted + BN, as it is and with a frozen "
-    "output shift"
-)
-JUDGED = "study.chapters.why.predictions, judged"
-THRESHOLD = f"{AT_END}: mean of the relative threshold"
-
-CAUSES = (
-    Statement(
-        "shrinks from {} to {} points of balanced accuracy with averages, and from {} to {} with "
-        "pooled statistics; with the data set's normalizer from {} to {}, and not at all with "
-        "pooled statistics ({} and {})",
-        GAP,
-        frozen_under_both,
-    ),
-    Statement(
-        "shrinks from {} to {} points of balanced accuracy with averages over mini-batches at "
-        "inference, and from {} to {} with pooled statistics; with the data set's normalizer from "
-        "{} to {}, and not at all with pooled statistics ({} and {})",
-        GAP,
-        frozen_under_both,
-    ),
-    Statement(
-        "{1} points of balanced accuracy behind in (iii) in place of {0} with averages over "
-        "mini-batches, {3} in place of {2} with pooled statistics; with the data set's normalizer "
-        "{5} in place of {4}, and {7} in place of {6}",
-        GAP,
-        frozen_under_both,
-    ),
-    Statement(
-        "gives back {} of the {} points of balanced accuracy that weighted BN is behind in (iii) "
-        "with averages, and {} of {} with pooled statistics; with the data set's normalizer {} of "
-        "{}, and nothing of {}",
-        GAP,
-        given_back,
-    ),
-    Statement(
-        "{} of {} points of balanced accuracy are left in (iii), and {} of {} with the data set's "
-        "normalizer. With pooled statistics {} of {} and {} of {} are left",
-        f"{AT_END}: balanced accuracy at each network's best threshold, Weighted + WBN minus "
-        "Weighted + BN",
-        best_left,
-    ),
-    *(
-        Statement(
-            words,
-            f"{THRESHOLD} of Weighted + BN",
-            lambda: [relative_threshold("wlf_sbn", "pooled")],
-        )
-        for words in (
-            "its threshold is at {} of the way",
-            "standard BN has it at {}",
-            "in (iii) its threshold is at {}.",
-        )
-    ),
-    *(
-        Statement(words, f"{THRESHOLD} of Weighted + WBN, both kinds and normalizers", thresholds)
-        for words in (
-            "after {} epochs is at {} with pooled statistics at inference and at {} with averages "
-            "over mini-batches ({} and {} with the data set's normalizer)",
-            "after {} epochs is at {} with pooled statistics and at {} with averages over "
-            "mini-batches ({} and {} with the data set's loss normalizer)",
-        )
-    ),
-    Statement("{} mean shifts to within {}", "prediction 7.1, its evidence", drift),
-    Statement(
-        "in the batches predict, to within {}", "prediction 7.1, its evidence", lambda: drift()[1:]
-    ),
-    Statement("Of {} predictions, declared before their runs and not blind, {} held", JUDGED, held),
-    Statement(
-        "Of {} predictions {} held and {} failed",
-        JUDGED,
-        lambda: [*held(), count(outcomes().count("failed"))],
-    ),
-    Statement(
-        "lose {} % of the minority of (iii)",
-        f"{AT_END}: minority accuracy of Weighted + WBN with running sums",
-        lost_with_running_sums,
-    ),
-    Statement(
-        "{} of {} held. Of the mismatch (3), {} failed",
-        "all predictions, judged",
-        lambda: scores()[:3],
-    ),
-    Statement("Of the causes (7), {} of {} failed", JUDGED, lambda: scores()[3:5]),
-    Statement(
-        "Of ten classes (10), {} failed",
-        "study.chapters.long_tail.predictions, judged",
-        lambda: scores()[5:6],
-    ),
-    Statement(
-        "Of where Table 2 could come from (8), {} failed",
-        "study.chapters.table_2.predictions, judged",
-        lambda: scores()[6:7],
-    ),
-    Statement(
-        "Of repairs (11), {} failed",
-        "study.chapters.repair.predictions, judged",
-        lambda: scores()[7:],
-    ),
-    Statement(
-        "after {} epochs all of it",
-        "results/cause, long runs of (iii), pooled statistics: gap at the best threshold and gap",
-        all_of_it_is_order,
-    ),
-    Statement(
-        "nothing else had used ({} runs", "results/cause and cause_ten", lambda: [runs(TWO, TEN)]
-    ),
-    Statement("on seeds {} to {}", "plans of results/cause and results/cause_ten", seeds),
-)
+@states("nothing else had used ({0} runs", "on seeds {1} to {2}")
+def fresh_runs() -> tuple:
+    """Runs in `results/cause` and `results/cause_ten`; their first and last seed."""
+    seeds = [stored(store).seed for store in (TWO, TEN)]
+    return runs(TWO, TEN), min(map(min, seeds)), max(map(max, seeds))
