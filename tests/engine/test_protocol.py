@@ -5,6 +5,7 @@ import json
 import math
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -92,7 +93,8 @@ def test_every_stored_hash_is_still_that_of_its_protocol():
     assert {Protocol.from_dict(unit["protocol"]).hash == unit["hash"] for unit in units} == {True}
 
 
-NUMERIC = [field.name for field in fields(Protocol) if "int" in field.type or "float" in field.type]
+TYPES = {name: str(hint) for name, hint in get_type_hints(Protocol).items()}
+NUMERIC = [name for name, kind in TYPES.items() if "int" in kind or "float" in kind]
 
 
 @pytest.mark.parametrize("kind", [int, float, np.int64, np.float64])
@@ -103,7 +105,7 @@ def test_one_number_has_one_hash_however_it_is_written(name, kind):
     more = {"weighting": "class_balanced"} if name == "beta" else {}
     written = Protocol.paper("i", "wlf_wbn", **more, **{name: listed.get(name, kind(number))})
     default = getattr(Protocol.paper("i", "wlf_wbn"), name)
-    declared = float if "float" in Protocol.__annotations__[name] else int
+    declared = float if "float" in TYPES[name] else int
     kept = getattr(written, name)
     assert {type(v) for v in (kept if isinstance(kept, tuple) else [kept])} == {declared}
     same = {"adam_betas": (0.0, 0.0), "eval_epochs": (1,)}.get(name, declared(number))
