@@ -1,4 +1,4 @@
-"""The statistics that networks are evaluated with, and how well they do."""
+"""How networks are evaluated: statistics, test images in batches, probes; and their scores."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from study.engine.data import stream
 from study.engine.network import ReplicaNetwork, Statistics
 from study.engine.protocol import BY_LAYER, MIXED, MOVING, OWN_AVERAGES, Protocol
 from study.engine.seed_block import Block
+from wbn.weights import per_sample
 
 BINS = 15  # of the calibration error
 
@@ -131,6 +133,88 @@ def _average(batches: list[Statistics]) -> Statistics:
         None if layer[0] is None else tuple(sum(m) / len(layer) for m in zip(*layer, strict=True))
         for layer in layers
     ]
+
+
+@torch.no_grad()
+def logits_in_batches(network: ReplicaNetwork, data: Block, inference: str) -> Tensor:
+    """Logits of the evaluated images, each batch normalized with its own moments.
+
+    As in a network that was left in training mode. A single last image joins the batch before.
+
+    Parameters
+    ----------
+    network, data
+        Several seeds, and what they were trained on.
+    inference
+        A name of `IN_BATCHES`: batches of the size at its end, or all images as one; in the order
+        of the file, or class by class ("sorted"); with the weights that the labels of the test
+        images would have in training ("weighted"), which standard BN does not see, or without.
+
+    Returns
+    -------
+    Tensor
+        Shape (S, T, K), in the order of `data.eval_images`.
+    """
+    total = data.eval_images.shape[1]
+    size = int(inference.rpartition("_")[2]) if "batches" in inference else total
+    places = torch.arange(total) if inference.startswith("sorted") else data.file_order
+    batches = list(places.split(size))
+    if len(batches[-1]) == 1 < len(batches):
+        batches[-2:] = [torch.cat(batches[-2:])]
+    weights = None
+    if inference.startswith("weighted") and data.class_weight is not None:
+        weights = per_sample(data.class_weight, data.eval_labels).to(data.dtype).unsqueeze(-1)
+    logits = torch.empty(*data.eval_labels.shape, data.classes, dtype=data.dtype)
+    for batch in batches:
+        w = weights if weights is None else weights[:, batch]
+        logits[:, batch] = network.forward(data.eval_images[:, batch], w)
+    return logits
+
+
+@torch.no_grad()
+def logits_among_training_images(
+    network: ReplicaNetwork, data: Block, batch_size: int, weight: Tensor
+) -> Tensor:
+    """Logits of each evaluated image in a mini-batch with training images.
+
+    The image takes the place of a minority image in a mini-batch that is otherwise composed as
+    in training, and the network normalizes this batch with its own moments, as it does in
+    training. The rest of an image's batch is the same whatever the weight.
+
+    Parameters
+    ----------
+    network, data
+        Several seeds, and what they were trained on.
+    batch_size
+        That of training.
+    weight
+        What the image weighs, whichever its class.
+
+    Returns
+    -------
+    Tensor
+        Shape (S, T, K).
+    """
+    generator, own = stream(0, "probe"), weight.expand(len(data.rows), 1, 1)
+    logits = []
+    for image in data.eval_images.split(1, dim=1):
+        images, _, weights = data.batch(_companions(data, batch_size, generator))
+        batch = network.forward(torch.cat([image, images], 1), torch.cat([own, weights], 1))
+        logits.append(batch[:, :1])
+    return torch.cat(logits, 1)
+
+
+def _companions(data: Block, batch_size: int, generator: torch.Generator) -> Tensor:
+    """Places of the rest of a mini-batch, with as many of the minority as are to be expected."""
+    minority = data.labels == data.minority
+    seeds, n = minority.shape
+    few = int(minority[0].sum())
+    expected = max(1, round(batch_size * few / n))
+    chosen = []
+    for mask, number in ((minority, expected - 1), (~minority, batch_size - expected)):
+        members = mask.nonzero()[:, 1].view(seeds, -1)
+        chosen.append(members[:, torch.randint(members.shape[1], (number,), generator=generator)])
+    return torch.cat(chosen, 1)
 
 
 def evaluate(logits: Tensor, data: Block) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from study.engine.draw import stream
+from study.engine.data import stream
 from study.engine.layer import Layer
 from study.engine.protocol import Protocol
 from study.engine.variants import LAYERS, RunningSumsLayer

@@ -190,7 +190,7 @@ class Protocol:
         then held out from training.
     diagnosis
         "threshold" adds columns that tell where the threshold between two classes lies
-        (`study.engine.diagnosis`); "none" does not.
+        (`study.engine.threshold`); "none" does not.
 
     Examples
     --------

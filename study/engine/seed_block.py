@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
-from study.engine.data import load_split
-from study.engine.draw import stream
+from study.engine.data import load_split, stream
 from study.engine.protocol import FOLDS, Protocol
 from wbn.weights import (
     SCHEMES,

@@ -16,14 +16,17 @@ from tqdm import tqdm
 
 from study.engine.columns import KEYS
 from study.engine.convolution import ConvolutionalNetwork
-from study.engine.diagnosis import diagnose, minority_signal
-from study.engine.inference import InferenceStatistics, evaluate, everything
+from study.engine.inference import (
+    InferenceStatistics,
+    evaluate,
+    everything,
+    logits_among_training_images,
+    logits_in_batches,
+)
 from study.engine.network import Network, ReplicaNetwork
-from study.engine.probe import logits_among_training_images
 from study.engine.protocol import IN_BATCHES, PROBES, Protocol
 from study.engine.seed_block import Block, batch_orders, cut_batches
-from study.engine.slips import logits_in_batches
-from study.engine.validated_threshold import ValidatedThreshold
+from study.engine.threshold import ValidatedThreshold, diagnose, minority_signal
 from wbn.loss import weighted_cross_entropy, weighted_mean
 
 SEED_BLOCK = 10  # replicas that train together
@@ -186,7 +189,7 @@ class Trainer:
         data, network = self.data, self.network
         if inference == "validated_threshold":
             logits = self.logits("batch_average")
-            logits[..., data.minority] -= self.threshold.at(self.epoch)[:, None]
+            logits[..., data.minority] -= self.validated_threshold.at(self.epoch)[:, None]
             return logits
         if inference in IN_BATCHES:
             return logits_in_batches(network, data, inference)
@@ -198,7 +201,7 @@ class Trainer:
         return network.infer(data.eval_images, statistics)
 
     @cached_property
-    def threshold(self) -> ValidatedThreshold:
+    def validated_threshold(self) -> ValidatedThreshold:
         """Networks of the same protocol and seeds for validation, made when they are needed."""
         return ValidatedThreshold(self.protocol, self.seeds, Trainer)
 
