@@ -125,7 +125,7 @@ def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, objec
     if not units:
         return
     if executor is None:
-        require_data()
+        _require_data(units)
         with LocalProcesses(min(len(units), os.cpu_count() or 1)) as processes:
             yield from _outcomes(units, processes)
     elif isinstance(executor, concurrent.futures.Executor):
@@ -138,6 +138,12 @@ def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, objec
         futures = {executor.submit(run_unit, unit, pure=False): unit for unit in units}
         for future in as_completed(futures):
             yield futures.pop(future), future  # one that is held is run again if its worker dies
+
+
+def _require_data(units: list[Unit]) -> None:
+    """Fail now, once and in words, rather than in each process if files of the data are missing."""
+    for data_set in {ALL_EXPERIMENTS[unit.protocol.experiment].data_set for unit in units}:
+        require_data(data_set.files)
 
 
 def run_unit(unit: Unit) -> tuple[pd.DataFrame, dict, str]:
