@@ -6,7 +6,6 @@ import pandas as pd
 
 # What tells one row from another, in the order of a stored file.
 KEYS = ("protocol", "experiment", "method", "inference", "evaluated_on", "seed", "epoch")
-TEXT = ("protocol", "experiment", "method", "inference", "evaluated_on")
 # Runs that differ in none of these can be compared: only seed, method and protocol are left.
 SETTING = ("experiment", "inference", "evaluated_on", "epoch")
 # Fractions; accuracies of single classes and of groups of them are among the first.

@@ -373,20 +373,6 @@ class Protocol:
         refuse_unknown(changes, ALLOWED, "choice")
         return cls(experiment=experiment, method=method, **changes)
 
-    @classmethod
-    def family(cls, experiment: str, method: str, **changes: object) -> list[Protocol]:
-        """One protocol for each reading of `FAMILY`, the reference first.
-
-        Loss normalizer (batch, dataset) by batch order (reshuffle, fixed) by learning rate
-        (1e-3, 1e-2).
-
-        Examples
-        --------
-        >>> len(Protocol.family("iii", "wlf_wbn"))
-        8
-        """
-        return [cls.paper(experiment, method, **reading, **changes) for reading in FAMILY]
-
     def resolved(self) -> Protocol:
         """The same protocol with every None that has a value filled in.
 

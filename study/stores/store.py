@@ -91,11 +91,6 @@ class Store:
         records = self._last_lines(lambda _, text: _parsed(text)[1])
         return as_table(record for _, record in sorted(records.items()))
 
-    def provenance(self, unit: Unit) -> dict | None:
-        """What was run and what ran it, without the rows; None if the unit is not there."""
-        record = self.find([unit]).get(unit)
-        return record and {key: value for key, value in record.items() if key != "columns"}
-
     def write(self, unit: Unit, table: pd.DataFrame, origin: dict) -> dict:
         """Add a finished unit, with the `origin` that the process which ran it told.
 

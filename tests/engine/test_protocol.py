@@ -12,6 +12,7 @@ import pytest
 
 from study.engine.protocol import (
     BY_LAYER,
+    FAMILY,
     IN_BATCHES,
     METHODS,
     MIXED,
@@ -59,7 +60,7 @@ def test_every_field_is_documented():
 
 
 def test_family_is_the_declared_one():
-    family = Protocol.family("ii", "wlf_sbn")
+    family = [Protocol.paper("ii", "wlf_sbn", **reading) for reading in FAMILY]
     assert family[0] == Protocol.paper("ii", "wlf_sbn")
     varied = {(p.loss_normalizer, p.batch_order, p.learning_rate) for p in family}
     assert varied == set(

@@ -94,8 +94,7 @@ def test_a_line_is_what_the_page_about_stores_says(store):
     unit = whole["unit"]
     assert [*unit][:5] == ["name", "protocol", "hash", "seeds", "rows"]
     assert unit["columns"] == {"protocol": PROTOCOL.hash, "seed": [0, 1], "train_loss": 0.5}
-    assert store.provenance(UNIT) == {k: v for k, v in unit.items() if k != "columns"}
-    assert store.provenance(Unit(PROTOCOL, (99,))) is None
+    assert store.find([UNIT, Unit(PROTOCOL, (99,))]) == {UNIT: unit}
 
 
 def test_the_lines_of_pandas_on_the_page_about_stores_read_one(store):

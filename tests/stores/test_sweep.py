@@ -73,7 +73,7 @@ def test_second_call_reads_and_runs_nothing(finished, here):
 
 def test_units_tell_their_origin(finished):
     unit = Unit(PROTOCOLS[0].resolved(), tuple(range(10)))
-    made = Store(finished[0]).provenance(unit)
+    made = Store(finished[0]).find([unit])[unit]
     assert Protocol.from_dict(made["protocol"]) == unit.protocol
     assert made["sources"] == commit()
     assert made["data"] == MNIST.checksum
