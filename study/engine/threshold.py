@@ -1,4 +1,4 @@
-"""The threshold between two classes: where it lies, and where validation would put it."""
+"""The threshold between two classes: where it lies, and where validation would place it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ if TYPE_CHECKING:
 
 
 def minority_signal(logits: Tensor, data: Block) -> Tensor:
-    """Logit of the minority minus that of the majority, (S, T); its sign decides."""
+    """Logit of the minority minus logit of the majority, (S, T); the minority wins above zero."""
     return logits[..., data.minority] - logits[..., 1 - data.minority]
 
 
 def relative_threshold(signal: Tensor, minority: Tensor) -> tuple[Tensor, Tensor]:
     r"""Relative threshold and separation, :math:`\tau = -m_0 / (m_1 - m_0)` and :math:`m_1 - m_0`.
 
-    With :math:`m_0` and :math:`m_1` the means of the signal over the training images of the
-    majority and the minority: where zero, the threshold, lies between the two.
+    :math:`m_0` and :math:`m_1` are the means of the signal over the training images of the
+    majority and of the minority. The threshold is where the signal is zero; relative to these
+    means it is 0 at the majority's and 1 at the minority's.
 
     Parameters
     ----------
     signal, minority
-        Of training images, and which of them belong to the minority, both of shape (S, N).
+        Signal of training images, and whether they belong to the minority, both of shape (S, N).
 
     Examples
     --------
@@ -46,12 +47,12 @@ def relative_threshold(signal: Tensor, minority: Tensor) -> tuple[Tensor, Tensor
 
 
 def best_balanced_accuracy(signal: Tensor, minority: Tensor) -> float:
-    """Balanced accuracy at the best threshold of all, a diagnosis that uses the labels.
+    """Balanced accuracy at the best of all thresholds. It needs the labels of evaluated images.
 
     Parameters
     ----------
     signal, minority
-        Of evaluated images, and which of them belong to the minority, both of shape (T,).
+        Signal of evaluated images, and whether they belong to the minority, both of shape (T,).
 
     Examples
     --------
@@ -71,8 +72,8 @@ def best_balanced_accuracy(signal: Tensor, minority: Tensor) -> float:
 def diagnose(evaluated: Tensor, trained: Tensor, data: Block) -> dict[str, np.ndarray]:
     """Columns of the diagnosis, from logits of the evaluated set and of the training set.
 
-    `relative_threshold` and `separation` of the training images, and the balanced
-    `accuracy_best_threshold` of the evaluated ones.
+    `relative_threshold` and `separation` come from training images. `accuracy_best_threshold` is
+    the balanced accuracy of evaluated images at their best threshold.
     """
     signal, minority = minority_signal(evaluated, data), data.eval_labels == data.minority
     tau, separation = relative_threshold(
@@ -87,15 +88,15 @@ def diagnose(evaluated: Tensor, trained: Tensor, data: Block) -> dict[str, np.nd
 
 
 def best_threshold(signal: Tensor, minority: Tensor) -> float:
-    r"""Middle of the best place for a threshold, :math:`\arg\max_t (P(s > t | 1) + P(s < t | 0))`.
+    r"""The best threshold t of a signal s, :math:`\arg\max_t (P(s > t | 1) + P(s < t | 0))`.
 
-    With the shares of the minority (1) above and of the majority (0) below it: where balanced
-    accuracy is highest, the first such place of several.
+    Balanced accuracy is highest there; 1 is the minority, 0 the majority. Candidates are the
+    middles between neighboring values of s. The lowest one is taken if several are best.
 
     Parameters
     ----------
     signal, minority
-        Of images, and which of them belong to the minority, both of shape (T,).
+        Signal of images, and whether they belong to the minority, both of shape (T,).
 
     Examples
     --------
@@ -105,7 +106,7 @@ def best_threshold(signal: Tensor, minority: Tensor) -> float:
     """
     signal, order = signal.double().sort()
     few, many = minority.sum(), (~minority).sum()
-    # In whole numbers, few * many times the gain, so that equal ones are equal.
+    # The gain times few * many is a whole number, so that ties are exact.
     gain = torch.where(minority[order], -many, few).cumsum(0)
     gain[:-1][signal[1:] == signal[:-1]] = -(len(signal) ** 2)  # no threshold fits between equals
     place = int(gain[:-1].argmax())
@@ -113,16 +114,16 @@ def best_threshold(signal: Tensor, minority: Tensor) -> float:
 
 
 class ValidatedThreshold:
-    """The threshold of each seed, from networks that each leave a fifth of the training set out.
+    """A threshold for each seed, chosen by five-fold validation inside the training set.
 
     Parameters
     ----------
     protocol
-        Resolved, that of the networks whose threshold is wanted.
+        Resolved protocol of the networks that need the threshold.
     seeds
-        Theirs.
+        Seeds of these networks.
     trainer
-        Makes a `Trainer` of a protocol and seeds.
+        The class `Trainer`, which cannot be imported here since it uses this class.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class ValidatedThreshold:
         self.epoch = 0
 
     def at(self, epoch: int) -> Tensor:
-        """What to subtract from the signal after this many epochs, shape (S,)."""
+        """The threshold of the signal after this many epochs, shape (S,)."""
         for _ in range(self.epoch, epoch):
             for fold in self.folds:
                 fold.train_epoch()

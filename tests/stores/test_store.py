@@ -206,7 +206,7 @@ def a_loop(path):
 def test_a_file_that_cannot_be_read_is_told(store, make):
     store.file.unlink()
     make(store.file)
-    message = rf"cannot read {store.file}: .*Mend this"
+    message = rf"cannot read {store.file}: .*Fix this"
     with pytest.raises(OSError, match=message):
         store.units()
     with pytest.raises(OSError, match=message):
