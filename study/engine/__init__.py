@@ -1,7 +1,13 @@
-"""Experiments of the paper and beyond: data, protocol, training and sweeps."""
+"""The experiments of the paper and others: data, protocols, networks and their training."""
 
-from study.engine.data import EXPERIMENTS, LONG_TAILED, load_mnist, load_split
-from study.engine.draw import imbalanced, long_tail_counts
+from study.engine.data import (
+    EXPERIMENTS,
+    LONG_TAILED,
+    imbalanced,
+    load_mnist,
+    load_split,
+    long_tail_counts,
+)
 from study.engine.protocol import METHODS, Protocol
 from study.engine.training import run
 

@@ -1,15 +1,14 @@
-"""The columns of a table of results, named once: what tells rows apart, and what they measure."""
+"""Names of the columns in a table of results: those that identify a row, and the metrics."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-# What tells one row from another, in the order of a stored file.
+# These identify a row. A stored unit has them first, in this order.
 KEYS = ("protocol", "experiment", "method", "inference", "evaluated_on", "seed", "epoch")
-TEXT = ("protocol", "experiment", "method", "inference", "evaluated_on")
-# Runs that differ in none of these can be compared: only seed, method and protocol are left.
+# Runs can be compared if they agree in these: they then differ in seed, method and protocol only.
 SETTING = ("experiment", "inference", "evaluated_on", "epoch")
-# Fractions; accuracies of single classes and of groups of them are among the first.
+# All are fractions. The first pattern includes accuracies of single classes and of groups.
 METRICS = r"^(accuracy_|average_precision$|calibration_error$)"
 
 

@@ -1,7 +1,6 @@
-"""A small convolutional network, one replica after the other, with autograd.
+"""A small convolutional network that runs one replica after the other, with autograd.
 
-It is a `study.engine.network.ReplicaNetwork`, and its normalization is the package's own
-layers.
+It is a `study.engine.network.ReplicaNetwork` and uses the layers of `wbn`.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ INFERRED_AT_ONCE = 500  # images
 class Stage(nn.Module):
     r"""A layer of one replica, :math:`z \mapsto a(\gamma (Wz - m) / \sqrt{v + \varepsilon} + b)`.
 
-    Where W is a convolution, m and v are taken over samples and positions, and a is ReLU and
-    the maximum of each 2 x 2 positions; where it is a matrix, a is the identity.
+    If W is a convolution, m and v are moments over samples and positions, and a is ReLU with
+    2 x 2 maximum pooling. If W is a matrix, a is the identity.
 
     Parameters
     ----------
     linear
         W, of shape (outputs, inputs, height, width) or (outputs, inputs).
     norm, correction, eps
-        As in `Protocol`. Without normalization it is :math:`a(Wz + b)`.
+        As in `Protocol`. With the norm "none" the layer is :math:`a(Wz + b)`.
     """
 
     def __init__(self, linear: Tensor, norm: str, correction: str, eps: float) -> None:
         super().__init__()
         self.convolves, self.weighted = linear.dim() == 4, norm == "weighted"
-        # The layout of W becomes that of Wz; this one takes half the time.
+        # Wz gets the layout of W. With this layout a convolution takes half the time.
         layout = torch.channels_last if self.convolves else torch.contiguous_format
         self.linear = nn.Parameter(linear.to(memory_format=layout))
         self.norm = self.bias = None
@@ -45,7 +44,7 @@ class Stage(nn.Module):
             self.bias = nn.Parameter(linear.new_zeros(len(linear)))
         else:
             layer = WeightedBatchNorm2d if self.convolves else WeightedBatchNorm1d
-            # With a momentum of 1 its running statistics are those of the last mini-batch.
+            # With a momentum of 1, running statistics are those of the last mini-batch.
             options = {"eps": eps, "correction": correction, "momentum": 1.0}
             self.norm = layer(len(linear), dtype=linear.dtype, **options)
 
@@ -57,13 +56,13 @@ class Stage(nn.Module):
         return self._activation(x)
 
     def statistics(self) -> tuple[Tensor, Tensor] | None:
-        """Mean and variance of the last mini-batch, as they are kept for inference."""
+        """Mean and variance of the last mini-batch, in the form used at inference."""
         if self.norm is None:
             return None
         return self.norm.running_mean.clone(), self.norm.running_var.clone()
 
     def infer(self, z: Tensor, statistics: tuple[Tensor, Tensor] | None) -> Tensor:
-        """Output with given statistics (outputs,) in place of the mini-batch's."""
+        """Output normalized with the given statistics, each of shape (outputs,)."""
         x = self._product(z)
         if statistics is not None:
             x = F.batch_norm(x, *statistics, self.norm.weight, self.norm.bias, eps=self.norm.eps)
@@ -89,9 +88,9 @@ class ConvolutionalNetwork:
     protocol
         Resolved.
     seeds
-        One replica each; a seed's numbers do not depend on the others.
+        Seeds, with one replica each. A replica does not depend on the other seeds.
     shape, classes
-        Height and width of the images, and the size of the last layer.
+        Height and width of the images, and the number of classes.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class ConvolutionalNetwork:
         if len(shape) != 2 or min(sides) < 1:
             raise ValueError(
                 f"network is 'conv' and inputs have the shape {shape}: it takes images of at least "
-                "16 x 16 pixels in one channel; choose 'mlp' for others"
+                "16 x 16 pixels with one channel; choose 'mlp' for other inputs"
             )
         first, second = CHANNELS
         shapes = [
@@ -122,7 +121,7 @@ class ConvolutionalNetwork:
 
     @property
     def parameters(self) -> list[Tensor]:
-        """Parameters of all replicas, one replica after the other."""
+        """All parameters, one replica after the other."""
         return [p for stages in self.replicas for stage in stages for p in stage.parameters()]
 
     def forward(self, x: Tensor, w: Tensor | None) -> Tensor:
@@ -136,13 +135,13 @@ class ConvolutionalNetwork:
         return torch.stack(self.outputs).detach()
 
     def backward(self, grad: Tensor) -> None:
-        """Set the gradients of all parameters from the one of the logits."""
+        """Set the gradients of all parameters, given the gradient of the logits."""
         for parameter in self.parameters:
             parameter.grad = None
         torch.autograd.backward(self.outputs, list(grad))
 
     def statistics(self) -> Statistics:
-        """Each layer's moments of the last mini-batch, stacked over replicas, (S, outputs)."""
+        """Moments of each layer for the last mini-batch, stacked over replicas, (S, outputs)."""
         layers = zip(*([stage.statistics() for stage in s] for s in self.replicas), strict=True)
         return [
             None if layer[0] is None else tuple(torch.stack(m) for m in zip(*layer, strict=True))

@@ -1,4 +1,4 @@
-"""Data sets, the imbalanced training sets of the paper's Table 1, and long-tailed ones."""
+"""Data sets, and the training sets drawn from them: those of the paper's Table 1, and others."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ from functools import cache, cached_property
 import torch
 from torch import Tensor
 
-from study.engine.draw import imbalanced, long_tail_counts
 from study.engine.fetch import MNIST_FILES, File, require_data
 from wbn.weights import class_counts
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """Inputs with labels, and what is to be known of them before they are loaded.
+    """A data set, which is loaded when it is used.
 
     Parameters
     ----------
     name, source
-        What it is, where it comes from and how it is fetched.
+        Its name, where it comes from and how it is fetched.
     shape
-        Of one input: height and width of an image, or the length of a row.
+        Shape of one input: height and width of an image, or the length of a row.
     classes
-        Labels are whole numbers from 0 to this, exclusive.
+        Number of classes. Labels are 0 to ``classes - 1``.
     largest
-        What inputs are divided by, to lie between 0 and 1.
+        Largest value of an input. Inputs are divided by it, so that they lie between 0 and 1.
     load
-        Inputs (N, \\*shape) and labels (N,) of the training set (True) or the test set (False).
+        Gives inputs (N, \\*shape) and labels (N,) of the training set (True) or test set (False).
     files
-        Those that `load` reads, after it has verified them; none for data made in memory.
+        Files that `load` verifies and reads; none for data made in memory.
     """
 
     name: str
@@ -45,9 +44,9 @@ class DataSet:
 
     @cached_property
     def checksum(self) -> str:
-        """SHA-256 of the data: of the lines that ``sha256sum *`` prints where their files are.
+        """SHA-256 of the data: of what ``sha256sum *`` prints in the folder of its files.
 
-        Of data without files, it is that of types, shapes and bytes of inputs and labels.
+        For data made in memory: SHA-256 of the types, shapes and bytes of inputs and labels.
 
         Examples
         --------
@@ -73,9 +72,9 @@ class DataSet:
 def load_mnist(train: bool) -> tuple[Tensor, Tensor]:
     """Images (uint8) and digits (int64) of MNIST, as fetched by `wbn data`.
 
-    Each process verifies what it reads, when it reads it first.
+    Each process verifies the files when it first reads them.
     """
-    # Not datasets.MNIST, which prefers what its old versions left beside these files.
+    # datasets.MNIST would read files of its old versions instead, without verifying them.
     from torchvision.datasets.mnist import read_image_file, read_label_file
 
     part = "train" if train else "t10k"
@@ -95,17 +94,87 @@ MNIST = DataSet(
 )
 
 
+def stream(seed: int, purpose: str) -> torch.Generator:
+    """A separate random generator for each seed and purpose.
+
+    What is drawn for one purpose does not change what is drawn for another. So methods that are
+    compared on one seed share the split, the initialization and the batch order.
+
+    Examples
+    --------
+    >>> a, b = (torch.rand(1, generator=stream(0, p)) for p in ("split", "order"))
+    >>> bool(a == b)
+    False
+    """
+    digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+
+def imbalanced(labels: Tensor, counts: dict[int, int | None], seed: int) -> Tensor:
+    """Row numbers of `counts[k]` randomly drawn points of each label `k`.
+
+    The rows come class by class, in the order of `counts`, and in increasing order within a
+    class. The draw of a class depends on the seed and on the class, but not on the other classes.
+
+    Parameters
+    ----------
+    labels
+        Labels of the full data set, shape (N,).
+    counts
+        How many points to draw of each label. None takes all.
+    seed
+        Seed of the draw.
+
+    Examples
+    --------
+    >>> imbalanced(torch.tensor([7, 4, 7, 7]), {4: 1, 7: 3}, seed=0)
+    tensor([1, 0, 2, 3])
+    """
+    chosen = []
+    for label, count in counts.items():
+        rows = (labels == label).nonzero().squeeze(1)
+        if count is not None:
+            if not 0 < count <= len(rows):
+                raise ValueError(
+                    f"cannot draw {count} points of class {label}, which has {len(rows)}: give "
+                    f"a number between 1 and {len(rows)}"
+                )
+            order = torch.randperm(len(rows), generator=stream(seed, f"split/{label}"))
+            rows = rows[order[:count]].sort().values
+        chosen.append(rows)
+    return torch.cat(chosen)
+
+
+def long_tail_counts(n_max: int, ratio: float, classes: int) -> list[int]:
+    """Class sizes ``n_max * ratio ** (-k / (classes - 1))``, rounded, for class ``k``.
+
+    This is the exponential profile of Cui et al. (2019): the first class has `n_max` points, the
+    last one `ratio` times fewer.
+
+    Examples
+    --------
+    >>> long_tail_counts(5000, 100, 3)
+    [5000, 500, 50]
+    """
+    if classes < 2 or ratio < 1 or n_max < ratio:
+        raise ValueError(
+            f"need classes >= 2, ratio >= 1 and n_max >= ratio, got classes={classes}, "
+            f"ratio={ratio}, n_max={n_max}"
+        )
+    return [round(n_max * ratio ** (-k / (classes - 1))) for k in range(classes)]
+
+
 @dataclass(frozen=True)
 class Experiment:
-    """Classes of a data set, and how many training samples are drawn of each.
+    """Some classes of a data set, and how many training samples are drawn of each.
 
     Parameters
     ----------
     data_set
-        What is drawn from.
+        The data set.
     sizes
-        Number of training samples of each of its labels, in the order of the class indices;
-        None takes all there are.
+        Number of training samples of each label, in the order of the class indices. None takes
+        all samples of a label.
     """
 
     data_set: DataSet
@@ -117,16 +186,16 @@ class Experiment:
         return tuple(self.sizes)
 
 
-# The columns of Table 1: two digits, one of them cut down to a few images.
+# The columns of Table 1: two digits each, one of them with only a few training images.
 EXPERIMENTS = {
     "i": Experiment(MNIST, {0: None, 1: 45}),
     "ii": Experiment(MNIST, {1: 45, 8: None}),
     "iii": Experiment(MNIST, {4: 39, 7: None}),
 }
-# Beyond the paper: all digits, with the ratio of the largest class to the smallest.
+# Beyond the paper: all digits, by the ratio of the largest class to the smallest.
 LONG_TAILED = {"lt10": 10, "lt50": 50, "lt100": 100, "lt200": 200}
-LARGEST = 5000  # images of digit 0 in these; MNIST has at least 5421 of each digit
-# What a protocol can name: an experiment on other data is an entry here.
+LARGEST = 5000  # images of digit 0; MNIST has at least 5421 of each digit
+# Experiments that a protocol can name. To use other data, add an entry.
 ALL_EXPERIMENTS = EXPERIMENTS | {
     name: Experiment(MNIST, dict(enumerate(long_tail_counts(LARGEST, ratio, MNIST.classes))))
     for name, ratio in LONG_TAILED.items()
@@ -135,12 +204,12 @@ ALL_EXPERIMENTS = EXPERIMENTS | {
 
 @dataclass(frozen=True)
 class Split:
-    """Training and test set of one experiment and seed, loaded when they are asked for.
+    """Training and test set of one experiment and seed. Inputs are loaded when they are used.
 
     Parameters
     ----------
     data_set
-        What was drawn from.
+        The data set from which it was drawn.
     digits
         The data set's label that each class index stands for.
     train_index, test_index
@@ -189,20 +258,19 @@ class Split:
 def load_split(experiment: str, seed: int) -> Split:
     """The training and test set of one column of Table 1, or of a long-tailed experiment.
 
-    Of Table 1, the majority class is taken whole and the minority class is drawn at random
-    by `seed`. Of a long-tailed experiment, class k is digit k, and each class is drawn: 5000
-    images of digit 0, fewer and fewer of the others (`long_tail_counts`); what a seed draws
-    of a class at a higher ratio is part of what it draws at a lower one. Test classes are
-    taken whole.
+    Table 1: the majority class is whole, and `seed` draws images of the minority class.
+    Long-tailed: class k is digit k, and `seed` draws images of each class, 5000 of digit 0 and
+    fewer of each further digit (`long_tail_counts`). The images that a seed draws at a higher
+    ratio are among those that it draws at a lower ratio. The test set has all images of its
+    classes.
 
     Parameters
     ----------
     experiment
-        "i", zero against one, "ii", one against eight, or "iii", four against seven; or "lt10",
-        "lt50", "lt100" or "lt200", all digits, of which the first has 10 to 200 times as many
-        images as the last.
+        "i" (0 and 1), "ii" (1 and 8) or "iii" (4 and 7); or "lt10", "lt50", "lt100" or "lt200",
+        all digits, where the first has 10 to 200 times as many images as the last.
     seed
-        Determines which images are drawn.
+        Seed of the draw.
 
     Examples
     --------

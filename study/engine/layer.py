@@ -1,7 +1,6 @@
 """A normalized layer of several replicas, with its gradient in closed form.
 
-The normalization is the package's own core (`wbn.core`), called with a leading dimension of
-replicas.
+It calls `wbn.core` with a leading dimension for replicas.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ SAMPLES = (1,)  # the dimension that moments are taken over, in (S, N, C)
 
 
 class Activation(NamedTuple):
-    """A function of its input, which it may overwrite, and its derivative, of the output."""
+    """A function, which may overwrite its input, and its derivative in terms of the output."""
 
     apply: Callable[[Tensor], Tensor]
     slope: Callable[[Tensor], Tensor]
@@ -34,7 +33,7 @@ ACTIVATIONS = {
 
 
 def checked_moments(x: Tensor, w: Tensor | None, correction: str) -> Moments:
-    """Moments over samples, refused where what is there has no variance."""
+    """Moments over samples; an error if the weights leave too few samples for a variance."""
     m = moments(x, w, SAMPLES, correction)
     largest, least = m.concentration.max().item(), m.total.min().item()
     check_enough(least, largest, correction, torch.finfo(x.dtype).eps)
@@ -44,7 +43,7 @@ def checked_moments(x: Tensor, w: Tensor | None, correction: str) -> Moments:
 class Layer:
     r"""A layer of S replicas, :math:`z \mapsto a(\gamma (Wz - m) / \sqrt{v + \varepsilon} + b)`.
 
-    Eqs. 7 and 8; Eqs. 5 and 6 where `norm` is "none".
+    These are Eqs. 7 and 8; with the norm "none" Eqs. 5 and 6.
 
     Parameters
     ----------
@@ -84,7 +83,7 @@ class Layer:
         return y
 
     def backward(self, grad: Tensor) -> Tensor:
-        """Set the gradients of the parameters, and return the one of W z."""
+        """Set the gradients of the parameters, and return the gradient of W z."""
         z, w, y = self.saved
         grad = self._before_activation(grad, y)
         if self.norm == "none":
@@ -97,19 +96,19 @@ class Layer:
         return grad
 
     def gain(self) -> Tensor:
-        """Sum of gamma over outputs, (S,); not a number without normalization."""
+        """Sum of gamma over outputs, (S,); NaN without normalization."""
         if self.weight is None:
             return self.bias.new_full((len(self.bias),), float("nan"))
         return self.weight.sum((1, 2))
 
     def statistics(self) -> tuple[Tensor, Tensor] | None:
-        """Mean and variance of the last mini-batch, as they are kept for inference."""
+        """Mean and variance of the last mini-batch, in the form used at inference."""
         if self.moments is None:
             return None
         return self.moments.mean, stored_variance(self.moments, self.correction)
 
     def infer(self, z: Tensor, statistics: tuple[Tensor, Tensor] | None) -> Tensor:
-        """Output with given statistics (S, 1, outputs) in place of the mini-batch's."""
+        """Output normalized with the given statistics, each of shape (S, 1, outputs)."""
         x = torch.bmm(z, self.linear.mT)
         if statistics is None:
             y = x + self.bias
@@ -122,5 +121,5 @@ class Layer:
         return self.activation.apply(y) if self.activation else y
 
     def _before_activation(self, grad: Tensor, y: Tensor) -> Tensor:
-        """Gradient of what enters the activation, from the one of what leaves it."""
+        """Gradient of the activation's input, given that of its output y."""
         return grad * self.activation.slope(y) if self.activation else grad

@@ -1,7 +1,4 @@
-"""The paper's network, several replicas at once.
-
-The parameters of S replicas are stacked along a leading dimension.
-"""
+"""The paper's network for several replicas at once, stacked along a leading dimension."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from study.engine.draw import stream
+from study.engine.data import stream
 from study.engine.layer import Layer
 from study.engine.protocol import Protocol
 from study.engine.variants import LAYERS, RunningSumsLayer
@@ -22,24 +19,23 @@ Statistics = list[tuple[Tensor, Tensor] | None]  # mean and variance of each lay
 
 @typing.runtime_checkable
 class ReplicaNetwork(typing.Protocol):
-    """What training and evaluation ask of a network of S replicas, one for each seed.
+    """The interface of a network of S replicas, one for each seed.
 
-    Inputs x are rows of numbers, (S, N, inputs), weights w are (S, N, 1) or None, logits are
-    (S, N, K).
+    Inputs x have the shape (S, N, inputs), weights w (S, N, 1) or are None, logits (S, N, K).
     """
 
     @property
     def parameters(self) -> list[Tensor]:
-        """What the optimizer updates."""
+        """Everything that the optimizer updates."""
 
     def forward(self, x: Tensor, w: Tensor | None) -> Tensor:
         """Logits of a mini-batch, normalized with its own moments."""
 
     def backward(self, grad: Tensor) -> None:
-        """Set the gradients of all parameters from the one of the logits."""
+        """Set the gradients of all parameters, given the gradient of the logits."""
 
     def statistics(self) -> Statistics:
-        """Each layer's moments of the last mini-batch, as they are kept for inference."""
+        """Moments of each layer for the last mini-batch, in the form used at inference."""
 
     def infer(self, x: Tensor, statistics: Statistics) -> Tensor:
         """Logits with given inference statistics."""
@@ -47,18 +43,18 @@ class ReplicaNetwork(typing.Protocol):
 
 @typing.runtime_checkable
 class LayeredNetwork(ReplicaNetwork, typing.Protocol):
-    """What interventions and the diagnosis ask as well; `Protocol` refuses them for others."""
+    """The interface that interventions and the diagnosis need; only the paper's network has it."""
 
     layers: list[Layer]  # hidden and output
 
     def running(self) -> Statistics:
-        """Each layer's running statistics, where it has some."""
+        """Running statistics of each layer that has some."""
 
     def output_statistics(self, x: Tensor, w: Tensor | None, hidden: Statistics) -> Statistics:
-        """The output layer's moments of a batch whose hidden layer has given statistics."""
+        """Moments of the output layer for a batch, given the statistics of the hidden layer."""
 
 
-# With n inputs of a layer, a variance of 2 / n (He), 1 / n (LeCun) and 1 / (3 n) (nn.Linear).
+# For a layer with n inputs, the variance is 2 / n (He), 1 / n (LeCun) or 1 / (3 n) (nn.Linear).
 INITIALIZATIONS = {
     "xavier_uniform": nn.init.xavier_uniform_,
     "xavier_normal": nn.init.xavier_normal_,
@@ -69,7 +65,7 @@ INITIALIZATIONS = {
 
 
 def initial_weights(protocol: Protocol, seed: int, shapes: list[tuple[int, ...]]) -> list[Tensor]:
-    """Weights for each layer of one replica, drawn alike whatever the precision."""
+    """Weights for each layer of one replica. All precisions get the same draws."""
     fill, dtype = INITIALIZATIONS[protocol.initialization], getattr(torch, protocol.dtype)
     generator = stream(seed, "initialization")
     empty = (torch.empty(shape, dtype=torch.float32) for shape in shapes)
@@ -77,16 +73,16 @@ def initial_weights(protocol: Protocol, seed: int, shapes: list[tuple[int, ...]]
 
 
 class Network:
-    """Two layers, inputs-hidden-classes, for several seeds; the paper's, a `LayeredNetwork`.
+    """The paper's network of two layers, inputs-hidden-classes, for several seeds.
 
     Parameters
     ----------
     protocol
         Resolved.
     seeds
-        One replica each; a seed's initialization does not depend on the others.
+        Seeds, with one replica each. A replica does not depend on the other seeds.
     shape, classes
-        Of one input, which is flattened, and the size of the last layer.
+        Shape of one input, which is flattened, and the number of classes.
     """
 
     def __init__(
@@ -109,7 +105,7 @@ class Network:
 
     @property
     def parameters(self) -> list[Tensor]:
-        """Parameters of all layers, stacked over replicas."""
+        """All parameters, stacked over replicas."""
         return [p for layer in self.layers for p in layer.parameters]
 
     def forward(self, x: Tensor, w: Tensor | None) -> Tensor:
@@ -119,23 +115,23 @@ class Network:
         return x
 
     def backward(self, grad: Tensor) -> None:
-        """Set the gradients of all parameters from the one of the logits."""
+        """Set the gradients of all parameters, given the gradient of the logits."""
         first, last = self.layers
         first.backward(torch.bmm(last.backward(grad), last.linear))
 
     def statistics(self) -> Statistics:
-        """Each layer's moments of the last mini-batch."""
+        """Moments of each layer for the last mini-batch."""
         return [layer.statistics() for layer in self.layers]
 
     def running(self) -> Statistics:
-        """Each layer's running statistics, where it has some."""
+        """Running statistics of each layer that has some."""
         return [
             layer.running() if isinstance(layer, RunningSumsLayer) else None
             for layer in self.layers
         ]
 
     def output_statistics(self, x: Tensor, w: Tensor | None, hidden: Statistics) -> Statistics:
-        """The output layer's moments of a batch whose hidden layer has given statistics."""
+        """Moments of the output layer for a batch, given the statistics of the hidden layer."""
         first, last = self.layers
         last.forward(first.infer(x, *hidden), w)
         return [last.statistics()]

@@ -1,4 +1,4 @@
-"""What several seeds train on and are evaluated on, and in which order."""
+"""Training and evaluation sets of several seeds, and the order of their mini-batches."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
-from study.engine.data import load_split
-from study.engine.draw import stream
+from study.engine.data import load_split, stream
 from study.engine.protocol import FOLDS, Protocol
 from wbn.weights import (
     SCHEMES,
@@ -26,27 +25,28 @@ class Block:
     Attributes
     ----------
     data_set
-        What everything is drawn from.
+        The data set from which all images come.
     pool
         Training images of the classes, shape (images, pixels).
     rows, labels
-        What each seed trains on, shape (S, N).
+        Training set of each seed: rows of the pool and their labels, shape (S, N).
     classes, counts, minority
-        K, the class sizes N_k that each seed trains on, shape (K,), and the smallest class.
+        Number of classes K, class sizes N_k of the training sets, shape (K,), and the smallest
+        class.
     class_weight, weights
-        What each class weighs, shape (K,), and each sample, shape (S, N, 1); None when all are 1.
+        Weight of each class, shape (K,), and of each sample, shape (S, N, 1); None if all are 1.
         Batch normalization may use them, and the loss does unless it is `plain`.
     plain
-        Whether the loss counts every sample as one.
+        Whether the loss has no weights.
     normalizer
-        For the loss, a number or "batch".
+        Divisor of the loss, a number or "batch".
     logit_offset
         What the loss adds to the logits of each class, shape (K,).
     eval_images, eval_labels
-        What each seed is evaluated on, shapes (S, T, pixels) and (S, T), class by class where it
-        is the test set.
+        Evaluation set of each seed, shapes (S, T, pixels) and (S, T). A test set is sorted by
+        class.
     file_order
-        The places of the test images in the order of the data set's file, shape (T,).
+        Places of the test images in the order of the data set's file, shape (T,).
     """
 
     def __init__(self, protocol: Protocol, seeds: list[int]) -> None:
@@ -104,7 +104,7 @@ class Block:
 
 
 def _stacked_moments(sets: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
-    """Deviation and mean of each pixel in each set, shapes (S, 1, pixels)."""
+    """Standard deviation and mean of each pixel in each set, shapes (S, 1, pixels)."""
     moments = [torch.std_mean(images, 0, correction=0, keepdim=True) for images in sets]
     deviation, mean = map(torch.stack, zip(*moments, strict=True))
     return torch.where(deviation > 0, deviation, 1), mean
@@ -116,12 +116,12 @@ def _standardized(images: Tensor, by: tuple[Tensor, Tensor]) -> Tensor:
 
 
 def _where(mask: Tensor, values: Tensor) -> Tensor:
-    """The values under the mask, row by row; every row has equally many."""
+    """The values under the mask, row by row. Every row must have equally many."""
     return values[mask].view(len(values), -1)
 
 
 def fold_numbers(labels: Tensor, seed: int) -> Tensor:
-    """A fold from 0 to 4 for each sample, at random and with equal shares of each class.
+    """A random fold from 0 to 4 for each sample; folds have equal shares of each class.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def fold_numbers(labels: Tensor, seed: int) -> Tensor:
 
 
 def batch_orders(protocol: Protocol, seeds: list[int], labels: Tensor) -> Iterator[Tensor]:
-    """The order of each seed's n samples, shape (S, n), epoch after epoch; labels are (S, n)."""
+    """Yield the order of each seed's n samples, shape (S, n), epoch by epoch; labels are (S, n)."""
     generators = [stream(seed, "order") for seed in seeds]
     n = labels.shape[1]
     draw = {
@@ -160,7 +160,7 @@ def batch_orders(protocol: Protocol, seeds: list[int], labels: Tensor) -> Iterat
 
 
 def _deal(generator: torch.Generator, labels: Tensor) -> Tensor:
-    """A random order in which each class is spread evenly from the first place to the last."""
+    """A random order in which each class is spread evenly over all places."""
     place = torch.empty(len(labels), dtype=torch.float64)
     for label in labels.unique():
         members = (labels == label).nonzero().squeeze(1)
@@ -171,13 +171,13 @@ def _deal(generator: torch.Generator, labels: Tensor) -> Tensor:
 
 
 def cut_batches(order: Tensor, protocol: Protocol) -> list[Tensor]:
-    """The order (S, n) in mini-batches, without the short last one if it is dropped."""
+    """The order (S, n), cut into mini-batches; `Protocol.last_batch` may drop a short last one."""
     batches = list(order.split(protocol.batch_size, dim=1))
     if protocol.last_batch == "drop" and batches[-1].shape[1] < protocol.batch_size:
         batches.pop()
     if not batches or batches[-1].shape[1] < 2:
         raise ValueError(
-            f"{order.shape[1]} training samples in batches of {protocol.batch_size} leave a last "
-            "batch of one, which has no variance, or none at all: change batch_size or last_batch"
+            f"{order.shape[1]} training samples in batches of {protocol.batch_size} give no batch, "
+            "or a last batch of one sample without variance: change batch_size or last_batch"
         )
     return batches

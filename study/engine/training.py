@@ -1,4 +1,4 @@
-"""Train one protocol for several seeds at once, and tell how it did."""
+"""Train one protocol for several seeds at once, and evaluate it."""
 
 from __future__ import annotations
 
@@ -16,25 +16,28 @@ from tqdm import tqdm
 
 from study.engine.columns import KEYS
 from study.engine.convolution import ConvolutionalNetwork
-from study.engine.diagnosis import diagnose, minority_signal
-from study.engine.inference import InferenceStatistics, evaluate, everything
+from study.engine.inference import (
+    InferenceStatistics,
+    evaluate,
+    everything,
+    logits_among_training_images,
+    logits_in_batches,
+)
 from study.engine.network import Network, ReplicaNetwork
-from study.engine.probe import logits_among_training_images
 from study.engine.protocol import IN_BATCHES, PROBES, Protocol
 from study.engine.seed_block import Block, batch_orders, cut_batches
-from study.engine.slips import logits_in_batches
-from study.engine.validated_threshold import ValidatedThreshold
+from study.engine.threshold import ValidatedThreshold, diagnose, minority_signal
 from wbn.loss import weighted_cross_entropy, weighted_mean
 
 SEED_BLOCK = 10  # replicas that train together
-THREADS = 1  # sweeps run units side by side; with the blocks, it makes results equal to the bit
+THREADS = 1  # sweeps run units side by side; fixed threads and blocks make bits reproducible
 NETWORKS = {"mlp": Network, "conv": ConvolutionalNetwork}
 
 
 def squared_error(
     logits: Tensor, labels: Tensor, sample_weight: Tensor | None, normalizer: float | str
 ) -> Tensor:
-    r"""Weighted mean of :math:`\sum_k (f_k - t_k)^2`, with one-hot t, over a mini-batch.
+    r"""Weighted mean of :math:`\sum_k (f_k - t_k)^2` over a mini-batch, with one-hot t.
 
     Examples
     --------
@@ -54,26 +57,26 @@ LOSSES = {"cross_entropy": weighted_cross_entropy, "squared_error": squared_erro
 def run(protocol: Protocol, seeds: Iterable[int], progress: bool = True) -> pd.DataFrame:
     """Train `protocol` for each seed and evaluate it after each of its `eval_epochs`.
 
-    Each seed has generators of its own for the split, the initialization and the order of
-    mini-batches, and shares them with the other methods. Seeds train together in fixed
-    blocks, so that a call gives the same bits whatever else is asked for.
+    Each seed has its own generators for the split, the initialization and the order of
+    mini-batches. All methods share them. Seeds train together in fixed blocks, so that the bits of
+    a block do not depend on the other blocks.
 
     Parameters
     ----------
     protocol
-        What to run.
+        Protocol to run.
     seeds
         Whole numbers, not negative.
     progress
-        Show a bar over epochs, on a terminal.
+        Whether to show a progress bar over epochs.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each seed, evaluated epoch and kind of inference statistics. Accuracies are
-        fractions; `average_precision` is that of the minority class; with more than two
-        classes, `calibration_error` and `nll` (in nats) are about the predicted
-        probabilities; `train_loss` is the mean over the epoch's mini-batches.
+        A row for each seed, evaluated epoch and kind of inference. Accuracies are fractions.
+        `average_precision` is of the minority class. With more than two classes there are
+        `calibration_error` and `nll` (in nats) of the predicted probabilities. `train_loss` is the
+        mean over the epoch's mini-batches.
 
     Examples
     --------
@@ -85,7 +88,7 @@ def run(protocol: Protocol, seeds: Iterable[int], progress: bool = True) -> pd.D
     cut = blocks(seeds)
     total = len(cut) * protocol.epochs
     name = f"({protocol.experiment}) {protocol.method}"
-    shown = {} if progress else {"disable": True}  # else TQDM_DISABLE decides
+    shown = {} if progress else {"disable": True}  # if shown, TQDM_DISABLE may still hide it
     with fixed_threads(), tqdm(total=total, desc=name, unit="epoch", **shown) as bar:
         return pd.concat([_run_block(protocol, block, bar) for block in cut], ignore_index=True)
 
@@ -106,7 +109,7 @@ def blocks(seeds: Iterable[int]) -> list[list[int]]:
 
 @contextmanager
 def fixed_threads() -> Iterator[None]:
-    """`THREADS` threads inside, since sums depend in their last bits on how work is cut."""
+    """Use `THREADS` threads inside: how work is divided changes the last bits of sums."""
     before = torch.get_num_threads()
     torch.set_num_threads(THREADS)
     try:
@@ -116,14 +119,14 @@ def fixed_threads() -> Iterator[None]:
 
 
 class Trainer:
-    """Networks of several seeds in the course of their training.
+    """Networks of several seeds during their training.
 
     Parameters
     ----------
     protocol
         Resolved.
     seeds
-        One replica each.
+        Seeds, with one replica each.
     """
 
     def __init__(self, protocol: Protocol, seeds: list[int]) -> None:
@@ -156,7 +159,7 @@ class Trainer:
         )
 
     def _parameter_groups(self) -> list[dict]:
-        """All parameters, those of the output's shift apart where they have a rate of their own."""
+        """All parameters; the output layer's shift is a group if it has its own learning rate."""
         rate, everything = self.protocol.output_shift_rate, self.network.parameters
         if rate == 1:
             return [{"params": everything}]
@@ -165,7 +168,7 @@ class Trainer:
         return [{"params": rest}, {"params": [shift], "lr": rate * self.protocol.learning_rate}]
 
     def step(self, index: Tensor) -> Tensor:
-        """One step of each replica on its mini-batch, at the places `index` (S, n); the losses."""
+        """Take a step of each replica on the samples at `index` (S, n), and return the losses."""
         x, y, w = self.data.batch(index)
         logits = self.network.forward(x, w) + self.data.logit_offset
         grad, loss = self.loss_gradient(logits, y, None if self.data.plain else w.squeeze(-1))
@@ -175,18 +178,18 @@ class Trainer:
         return loss
 
     def train_epoch(self) -> Tensor:
-        """A step for each mini-batch of an epoch; the mean loss of each replica, shape (S,)."""
+        """Train for an epoch, and return the mean loss of each replica, shape (S,)."""
         self.batches = cut_batches(next(self.orders), self.protocol)
         self.statistics.start_epoch()
         self.epoch += 1
         return sum(self.step(index) for index in self.batches) / len(self.batches)
 
     def logits(self, inference: str) -> Tensor:
-        """Logits (S, T, K) of the evaluated set, with one kind of inference statistics or probe."""
+        """Logits (S, T, K) of the evaluated set, with one kind of `Protocol.inference`."""
         data, network = self.data, self.network
         if inference == "validated_threshold":
             logits = self.logits("batch_average")
-            logits[..., data.minority] -= self.threshold.at(self.epoch)[:, None]
+            logits[..., data.minority] -= self.validated_threshold.at(self.epoch)[:, None]
             return logits
         if inference in IN_BATCHES:
             return logits_in_batches(network, data, inference)
@@ -198,12 +201,12 @@ class Trainer:
         return network.infer(data.eval_images, statistics)
 
     @cached_property
-    def threshold(self) -> ValidatedThreshold:
-        """Networks of the same protocol and seeds for validation, made when they are needed."""
+    def validated_threshold(self) -> ValidatedThreshold:
+        """Networks for validation, made when they are first needed."""
         return ValidatedThreshold(self.protocol, self.seeds, Trainer)
 
     def evaluate(self, inference: str) -> pd.DataFrame:
-        """A row of scores for each seed, with one kind of inference statistics."""
+        """A row of scores for each seed, with one kind of `Protocol.inference`."""
         logits = self.logits(inference)
         scores = evaluate(logits, self.data)
         if self.protocol.diagnosis == "threshold":

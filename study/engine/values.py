@@ -1,4 +1,4 @@
-"""What a choice of a protocol may be: taken as its declared type, or refused in one line."""
+"""Kinds of values that a field of a protocol may have; others are refused in one line."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import NoReturn
 
-SHOWN = 80  # characters of a refused value that an error repeats
-MOST_NAMES = 12  # that an error lists; of more, those nearest to what was given
+SHOWN = 80  # characters of a refused value that an error shows
+MOST_NAMES = 12  # an error lists; if there are more, it lists those nearest to the given one
 
 
 def shown(value: object) -> str:
-    """The value as an error shows it, in one line that is not too long.
+    """The value as text for an error: one short line.
 
     Examples
     --------
@@ -22,7 +22,7 @@ def shown(value: object) -> str:
     """
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # Python writes out neither huge integers nor deep lists
+    except (ValueError, RecursionError):  # from huge integers and deeply nested lists
         huge = isinstance(value, int)
         return "a number of more than 4000 digits" if huge else f"a {type(value).__name__}"
     text = " ".join(text.split())
@@ -30,12 +30,12 @@ def shown(value: object) -> str:
 
 
 def refuse(name: str, value: object, allowed: str) -> NoReturn:
-    """Say what was given and what is allowed."""
+    """Raise an error that says what was given and what is allowed."""
     raise ValueError(f"{name} is {shown(value)}; {allowed}")
 
 
 def refuse_unknown(names: Iterable[object], known: Iterable[str], what: str) -> None:
-    """Refuse names that are not known, with the nearest one that is.
+    """Raise an error for an unknown name, and suggest the nearest known one.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Whole:
     def take(self, name: str, value: object) -> int:
         """The value as an int."""
         if type(value) is int and self.low <= value <= self.high:
-            return value  # at once, since there may be a million of them
+            return value  # a shortcut, since eval_epochs may have a million values
         number = isinstance(value, Integral | float) and not isinstance(value, bool)
         if not number or value % 1 != 0 or not self.low <= value <= self.high:
             refuse(name, value, f"give a whole number from {self.low} to {self.high}")
@@ -76,7 +76,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Number:
-    """Numbers between `low` and `high`, with or without the ends, as in [0, 1).
+    """Numbers between `low` and `high`, with or without the ends, such as [0, 1).
 
     Examples
     --------
@@ -97,7 +97,7 @@ class Number:
         if not fine or (self.right == ")" and value == self.high):
             interval = f"{self.left}{self.low:g}, {self.high:g}{self.right}"
             refuse(name, value, f"give a number in {interval}")
-        return float(value) + 0.0  # -0.0 becomes 0.0, which has one hash
+        return float(value) + 0.0  # turns -0.0 into 0.0: one number, one hash
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list of `kind`, not empty, and of a given length where there is one.
+    """A list of `kind` that is not empty, with a given length or any length.
 
     Examples
     --------

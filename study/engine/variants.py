@@ -1,7 +1,7 @@
-"""Layers that normalize a mini-batch in training with something else than its own moments.
+"""Layers that replace the usual normalization of a mini-batch in training.
 
-They are interventions: each takes one suspected cause away and leaves the rest. Their gradient
-comes from autograd, of the normalization only.
+Each is an intervention that removes one suspected cause and keeps the rest. Autograd gives the
+gradient of the normalization; the rest of the gradient is in closed form.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torch import Tensor
 from study.engine.layer import SAMPLES, Layer, checked_moments
 from wbn.core import moments, normalize
 
-MOMENTUM = 0.02  # of running sums; it gives them the weight of about a hundred mini-batches
+MOMENTUM = 0.02  # of running sums, which then cover about a hundred mini-batches
 
 
 class CrossFittedLayer(Layer):
@@ -21,8 +21,8 @@ class CrossFittedLayer(Layer):
     .. math::
         y_i = \gamma \frac{x_i - m_{B}}{\sqrt{v_{B} + \varepsilon}} + b, \qquad i \in A,
 
-    and the other way round, with A the samples at even places and B those at odd ones. A sample
-    takes no part in the moments that it is normalized with, so its weight cannot show in them.
+    and the other way round. A are the samples at even places, B those at odd places. A sample has
+    no part in the moments that normalize it, so these moments cannot reveal its weight.
     """
 
     def _normalized(self, x: Tensor, w: Tensor | None, gamma: Tensor, b: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ class CrossFittedLayer(Layer):
         return y
 
     def backward(self, grad: Tensor) -> Tensor:
-        """Set the gradients of the parameters, and return the one of W z."""
+        """Set the gradients of the parameters, and return the gradient of W z."""
         z, _, y = self.saved
         grad = self._before_activation(grad, y)
         grads = torch.autograd.grad(self.normalized, self.leaves, grad)
@@ -56,13 +56,13 @@ class CrossFittedLayer(Layer):
 
 
 class DetachedLayer(CrossFittedLayer):
-    r"""A mini-batch is normalized with its own moments, through which no gradient goes.
+    r"""A mini-batch is normalized with its own moments, but no gradient goes through them.
 
     .. math::
         y = \gamma \frac{x - m}{\sqrt{v + \varepsilon}} + b, \qquad
         \frac{\partial y_i}{\partial x_i} = \frac{\gamma}{\sqrt{v + \varepsilon}}
 
-    as where m and v are taken for constants: a slip that is easy to make.
+    as if m and v were constants, an easy mistake.
     """
 
     def _normalized(self, x: Tensor, w: Tensor | None, gamma: Tensor, b: Tensor) -> Tensor:
@@ -78,11 +78,12 @@ class RunningSumsLayer(CrossFittedLayer):
         V = \frac{\overline{\sum w x^2}}{\overline{\sum w}} - M^2, \qquad
         y = \gamma \left( \frac{x - m}{\sqrt{v + \varepsilon}} r + d \right) + b
 
-    with the bar for a running average. The plain moments m and v of the mini-batch carry the
-    gradient, and the constants :math:`r = \sqrt{v + \varepsilon} / \sqrt{V + \varepsilon}` and
-    :math:`d = (m - M) / \sqrt{V + \varepsilon}` make y the input normalized with M and V, as in
-    batch renormalization (Ioffe 2017). A mini-batch without a minority sample is normalized like
-    any other, no sample takes part in what it is normalized with, and inference does the same.
+    where a bar is a running average. This is batch renormalization (Ioffe 2017): the gradient goes
+    through the plain moments m and v of the mini-batch, and the constants
+    :math:`r = \sqrt{v + \varepsilon} / \sqrt{V + \varepsilon}` and
+    :math:`d = (m - M) / \sqrt{V + \varepsilon}` turn the result into the input normalized with M
+    and V. So a mini-batch without a minority sample is normalized like any other, no sample has a
+    part in what normalizes it, and inference does the same as training.
     """
 
     sums: tuple[Tensor, ...] | None = None
@@ -98,7 +99,7 @@ class RunningSumsLayer(CrossFittedLayer):
         return gamma * (normalize(m.centered, m.var, None, None, self.eps) * r + d) + b
 
     def backward(self, grad: Tensor) -> Tensor:
-        """As before; then take the mini-batch into the running sums."""
+        """Set and return gradients as above, and add the mini-batch to the running sums."""
         before = self.latest if self.sums is None else self.sums
         self.sums = tuple(a.lerp(b, MOMENTUM) for a, b in zip(before, self.latest, strict=True))
         return super().backward(grad)
@@ -128,14 +129,14 @@ class ClassAveragesLayer(RunningSumsLayer):
         q_k = \frac{\overline{\sum_{i \in k} x_i^2}}{\overline{n_k}}, \qquad
         M = \sum_k \pi_k m_k, \qquad V = \sum_k \pi_k q_k - M^2
 
-    with the bar for a running average and :math:`\pi_k` the share of class k in the total weight
-    of the data set: what the loss counts. Unlike in running sums, these shares are exact, however
-    many samples of a class were seen of late; a class that was not seen yet is left out. Forward
-    and backward pass are those of running sums, in the form of batch renormalization. Where
-    `norm` is "standard" classes are not told apart: running averages without balance, a control.
+    where a bar is a running average and :math:`\pi_k` is the share of class k in the total weight
+    of the data set, as in the loss. Running sums depend on how many samples of a class were seen
+    lately; these shares do not. A class that was not seen yet is left out. Forward and backward
+    pass are those of running sums. With the `norm` "standard", a control, all samples are in one
+    class, so the averages are not balanced.
     """
 
-    class_weight: Tensor  # (K,), distinct: a sample's class is known by its weight
+    class_weight: Tensor  # (K,), all different, since a sample's weight tells its class
     share: Tensor  # (K,), pi
 
     def _sums(self, x: Tensor, w: Tensor | None) -> tuple[Tensor, ...]:
@@ -156,7 +157,7 @@ class ClassAveragesLayer(RunningSumsLayer):
         return self._as_stored(mean, square - mean.square())
 
 
-# What normalizes the hidden layer and what the output layer, by name of `Protocol.statistics`.
+# Classes of the hidden and the output layer, for each name of `Protocol.statistics`.
 LAYERS = {
     "batch": (Layer, Layer),
     "cross_fitted": (CrossFittedLayer, CrossFittedLayer),

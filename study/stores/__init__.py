@@ -1,1 +1,1 @@
-"""Rows kept: plans, sweeps, stores, and runs made again to verify them."""
+"""Results on disk: plans, sweeps, stores, and runs that verify stored results."""

@@ -1,4 +1,4 @@
-"""Grids of protocols, declared in a TOML file, and the results that are stored beside it."""
+"""Grids of protocols, declared in a TOML file, and the results stored beside it."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from study.engine.values import ListOf, Whole, refuse, refuse_unknown
 from study.stores.sweep import sweep
 
 RESULTS = REPOSITORY / "results"
-# Counted before anything is built: a plan is a few lines, and what it asks for may not fit.
-SEEDS = Whole(1, 100_000)  # a day of one core for a protocol that takes a second a seed
+# Limits are checked before anything is built, since a few lines can ask for too much.
+SEEDS = Whole(1, 100_000)  # takes a day of one core if a seed takes a second
 FIRST_SEED = Whole(0, 1_000_000_000)
-MOST_PROTOCOLS = 100_000  # of one grid; they are built in seconds
-MOST_ROWS = 10_000_000  # a few GB, and 200 times the largest sweep so far
+MOST_PROTOCOLS = 100_000  # of one grid; building them takes seconds
+MOST_ROWS = 10_000_000  # a few GB; 200 times the largest sweep so far
 
 
 def read_plan(path: Path | str) -> tuple[list[Protocol], range]:
     """Protocols and seeds that a TOML file declares.
 
-    The file says ``seeds = 10`` (the number of seeds, from 0 or from ``first_seed``) and one or
-    more ``[[grid]]`` tables. A choice with a list of values is varied, every combination with
-    the others; a choice with one value is fixed; what is not named is the reference reading. A
-    choice that is a list in itself (`inference`, `eval_epochs`, `adam_betas`) is written as a
-    list of lists to vary it, as a plain list to fix it.
+    The file has ``seeds = 10`` (the number of seeds, from 0 or from ``first_seed``) and one or
+    more ``[[grid]]`` tables. A choice with one value is fixed. A choice with a list of values is
+    varied, in all combinations with the others. Choices that are not named have the value of the
+    reference reading. Three choices are lists themselves (`inference`, `eval_epochs`,
+    `adam_betas`): a list fixes them, a list of lists varies them.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def read_plan(path: Path | str) -> tuple[list[Protocol], range]:
 
 
 def check_size(protocols: Collection[Protocol], seeds: int) -> None:
-    """Refuse a sweep whose table would have more than `MOST_ROWS` rows.
+    """Raise an error if the table of a sweep would have more than `MOST_ROWS` rows.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def check_size(protocols: Collection[Protocol], seeds: int) -> None:
 
 @contextmanager
 def _naming(place: str) -> Iterator[None]:
-    """Say in errors where in which file they are."""
+    """Put the place of an error before its message."""
     try:
         yield
     except ValueError as error:
@@ -91,17 +91,17 @@ def _naming(place: str) -> Iterator[None]:
 
 
 def stored(name: str, *choices: str, **only: object) -> pd.DataFrame:
-    """Rows of the plan in results/`name`, read from there, or run where they are missing.
+    """Rows of the plan in results/`name`: stored ones are read, missing ones are run and stored.
 
     Parameters
     ----------
     name
-        A folder of results/ with its plan.toml.
+        A folder of results/ with a plan.toml.
     choices
         Fields of `Protocol` to add as columns, resolved.
     only
-        Which rows: for columns of the table or fields of `Protocol`, the value, or a list, tuple
-        or range of values, that they must have.
+        Selects rows: a column of the table or a field of `Protocol`, with its value or with a
+        list, tuple or range of values.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def stored(name: str, *choices: str, **only: object) -> pd.DataFrame:
     unknown = set(choices) - set(fields)
     if unknown:
         raise ValueError(f"no field {sorted(unknown)} of Protocol: there are {', '.join(fields)}")
-    # A protocol may have several kinds of inference, a row has one of them.
+    # inference is a column as well: a protocol may have several kinds, a row has one of them.
     of_protocols = {k: v for k, v in only.items() if k in fields and k != "inference"}
     fields = _select(fields, of_protocols)
     table = sweep([p for p in resolved if p.hash in fields.index], seeds, RESULTS / name)
@@ -158,7 +158,7 @@ def _combinations(grid: dict) -> list[Protocol]:
 
 
 def _values(name: str, value: object) -> list:
-    """The values of a choice that a grid goes through: its list, or the one value it has."""
+    """The values of a choice in a grid, as a list even if there is only one."""
     if not isinstance(value, list):
         return [value]
     if not value:

@@ -1,4 +1,4 @@
-"""What is run and stored as one, and what made it."""
+"""Units, which are run and stored as one, and where their results come from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from study.engine.training import THREADS
 
 @dataclass(frozen=True)
 class Unit:
-    """What is run and stored as one: a protocol and a block of seeds."""
+    """A protocol and a block of seeds, which are run and stored as one."""
 
     protocol: Protocol
     seeds: tuple[int, ...]
@@ -39,12 +39,12 @@ class Unit:
 
 @cache
 def commit() -> str:
-    """The commit of the checkout that runs, "unknown" without one; it is noted and decides nothing.
+    """The commit of the running clone, or "unknown". It is stored, but nothing depends on it.
 
-    "+changes" tells that the code has changes that are not committed.
+    "+changes" at its end means that the code has uncommitted changes.
     """
     git = ["git", "-C", str(REPOSITORY)]
-    if not (REPOSITORY / ".git").exists():  # an archive: a repository around it is not ours
+    if not (REPOSITORY / ".git").exists():  # git would find a repository around ours
         return "unknown"
     try:
         head, changes = (
@@ -58,14 +58,14 @@ def commit() -> str:
 
 @cache
 def package_hash() -> str:
-    """Hash of both packages, by which workers are compared with the process they serve."""
+    """Hash of the source files of both packages, to find workers that have other sources."""
     method, study = Path(wbn.__file__).parent, Path(__file__).parents[1]
     files = sorted([*method.rglob("*.py"), *(method / "native").iterdir(), *study.rglob("*.py")])
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 def origin(seconds: float) -> dict:
-    """What made a unit, told by the process that ran it: time, versions, commit, machine."""
+    """Time, versions, commit and machine of a unit; called by the process that ran it."""
     return {
         "seconds": round(seconds, 2),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -82,7 +82,7 @@ def origin(seconds: float) -> dict:
 
 @cache
 def cpu_model() -> str:
-    """Name of the processor, as far as the system tells."""
+    """Name of the processor, if the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Many protocols and seeds into a store: what is there is read, what is missing is run."""
+"""Run many protocols and seeds, except for those that are already stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from study.stores.workers import LocalProcesses
 
 
 class SweepError(RuntimeError):
-    """Some units failed; all others are finished and stored."""
+    """Some units failed. All others are finished and stored."""
 
 
 def sweep(
@@ -33,39 +33,39 @@ def sweep(
     refresh: bool = False,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Rows of every protocol and seed, read from the store or else run and stored.
+    """Rows of every protocol and seed. Stored ones are read, the others are run and stored.
 
-    Work is cut into units, a protocol and a block of seeds each, and every unit is written as
-    soon as it is finished. After an interruption, of whatever kind, the same call goes on
-    where it was. A unit that fails, or that loses its worker more often than the executor
-    tolerates (locally, three times), does not stop the others.
+    Work is divided into units, each a protocol and a block of seeds. Every unit is stored as soon
+    as it is finished, so after any interruption the same call continues. A unit that fails does
+    not stop the others, nor does one that loses its worker too often (three times with local
+    processes).
 
     Parameters
     ----------
     protocols
-        What to run; repetitions are run once.
+        Protocols to run. Equal ones are run once.
     seeds
-        For each of them.
+        Seeds for each protocol.
     store
         A `Store` or its folder.
     executor
-        Where to run units: by default one process for each core of this machine, on which a
-        script needs the usual ``if __name__ == "__main__":``. A ``dask.distributed.Client``
-        sends them to its cluster; any executor of ``concurrent.futures`` serves as well.
+        Where to run units. By default there is one process for each core of this machine, and a
+        script needs the usual ``if __name__ == "__main__":``. A ``dask.distributed.Client`` sends
+        units to its cluster. Any executor of ``concurrent.futures`` works as well.
     refresh
-        Run again what is there. New rows take the place of the old ones.
+        Whether to run stored units again. The new rows replace the old ones.
     progress
-        Show a bar with the time left.
+        Whether to show a bar with the time left.
 
     Returns
     -------
     pandas.DataFrame
-        In the order of the protocols, then of seeds.
+        Rows in the order of protocols, then of seeds.
 
     Raises
     ------
     SweepError
-        When units failed, after all others are stored.
+        If units failed, after all others are stored.
     """
     store, package = Store(store), package_hash()
     units = plan_units(protocols, seeds)
@@ -74,7 +74,7 @@ def sweep(
     if missing:
         store.prepare()
     failures: dict[Unit, Exception] = {}
-    shown = {} if progress else {"disable": True}  # else TQDM_DISABLE decides
+    shown = {} if progress else {"disable": True}  # if shown, TQDM_DISABLE may still hide it
     with tqdm(total=len(units), initial=len(units) - len(missing), unit="unit", **shown) as bar:
         for unit, outcome in _outcomes(missing, executor):
             try:
@@ -91,7 +91,7 @@ def sweep(
 
 
 def _check_package(theirs: str, ours: str) -> None:
-    """Refuse rows of a worker that has another version of this package installed."""
+    """Raise an error if a worker has other source files than this process."""
     if theirs != ours:
         raise RuntimeError(
             f"its worker has other source files ({theirs}, here {ours}): update and restart the "
@@ -100,10 +100,10 @@ def _check_package(theirs: str, ours: str) -> None:
 
 
 def _in_words(failures: dict[Unit, Exception], total: int) -> str:
-    """Each cause once, with the units that it struck."""
+    """A message with each cause once, and the units that failed because of it."""
     units: dict[str, list[str]] = {}
     for unit, error in failures.items():
-        reason = getattr(error, "reason", None)  # of Dask's, whose text differs from unit to unit
+        reason = getattr(error, "reason", None)  # the text of Dask's errors differs for each unit
         cause = f"{type(error).__name__}({reason!r})" if reason else repr(error)
         units.setdefault(cause, []).append(unit.name)
     lines = [
@@ -121,11 +121,11 @@ def plan_units(protocols: Iterable[Protocol], seeds: Iterable[int]) -> list[Unit
 
 
 def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, object]]:
-    """Each unit with its future, as they finish."""
+    """Yield each unit with its future when it is finished."""
     if not units:
         return
     if executor is None:
-        require_data()
+        _require_data(units)
         with LocalProcesses(min(len(units), os.cpu_count() or 1)) as processes:
             yield from _outcomes(units, processes)
     elif isinstance(executor, concurrent.futures.Executor):
@@ -137,12 +137,19 @@ def _outcomes(units: list[Unit], executor: object) -> Iterator[tuple[Unit, objec
 
         futures = {executor.submit(run_unit, unit, pure=False): unit for unit in units}
         for future in as_completed(futures):
-            yield futures.pop(future), future  # one that is held is run again if its worker dies
+            # Dask would run a finished unit again if its worker died and we still held its future.
+            yield futures.pop(future), future
+
+
+def _require_data(units: list[Unit]) -> None:
+    """Raise an error now, rather than in each process, if files of data sets are missing."""
+    for data_set in {ALL_EXPERIMENTS[unit.protocol.experiment].data_set for unit in units}:
+        require_data(data_set.files)
 
 
 def run_unit(unit: Unit) -> tuple[pd.DataFrame, dict, str]:
-    """Rows of a unit, their `origin` and the `package_hash`, all of the process that runs it."""
-    tqdm.set_lock(threading.RLock())  # its own would be left behind if this process is ended
+    """Run a unit; return its rows, and the `origin` and `package_hash` of this process."""
+    tqdm.set_lock(threading.RLock())  # the default lock would remain if this process is killed
     start = time.perf_counter()
     table = run(unit.protocol, unit.seeds, progress=False)
     data_set = ALL_EXPERIMENTS[unit.protocol.experiment].data_set

@@ -1,4 +1,4 @@
-"""Run stored units again and judge whether the numbers agree."""
+"""Run stored units again, and compare the numbers."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from study.stores.store import Store, as_table
 from study.stores.sweep import run_unit, sweep
 
 # On other processors runs moved by 0.1 points up to epoch 2, by 23 at epoch 20, and their means by
-# two standard errors (the book's page on reliability): the tolerances are a multiple of that.
-EARLY_EPOCHS = 2  # up to here, trajectories of one seed on two machines stay together,
-EARLY_TOLERANCE = 0.02  # so that each accuracy of each seed differs by at most this.
-LATER_ERRORS = 4.0  # Later, means over seeds differ by at most so many standard errors,
+# two standard errors (the book's page on reliability). The tolerances are a multiple of that.
+EARLY_EPOCHS = 2  # Until then, each accuracy of each seed is compared,
+EARLY_TOLERANCE = 0.02  # and may differ by this.
+LATER_ERRORS = 4.0  # Later, means over seeds may differ by so many standard errors,
 LATER_TOLERANCE = 0.005  # plus this, about five test images in a thousand.
-LOSSES = ("train_loss", "nll")  # in nats, judged by the same tolerances
-REPRODUCED = ("identical", "agrees")  # verdicts that confirm what is stored
+LOSSES = ("train_loss", "nll")  # in nats, compared with the same tolerances
+REPRODUCED = ("identical", "agrees")  # verdicts that confirm stored numbers
 
 
 def agreement(stored: pd.DataFrame, fresh: pd.DataFrame) -> str:
     """ "identical", "agrees", "disagrees" or "undecided", for two tables of one unit.
 
-    On one machine with the same versions, runs are identical to the bit. Elsewhere rounding
-    differs, and trajectories that start together diverge in the course of training. So early
-    epochs are compared run by run, and later ones as means over seeds against their spread, by
-    the constants of this module. Later epochs of a single seed have no spread and tell nothing:
-    where there is nothing else, the verdict is "undecided".
+    On one machine with the same versions, runs are identical to the bit. Other machines round
+    differently, so runs of a seed start alike and diverge during training. Therefore early epochs
+    are compared run by run, and later epochs as means over seeds, with the tolerances above. A
+    single seed has no spread, so its later epochs cannot be compared; if a table has nothing
+    else, the verdict is "undecided".
     """
     if stored.equals(fresh):
         return "identical"
@@ -49,7 +49,7 @@ def agreement(stored: pd.DataFrame, fresh: pd.DataFrame) -> str:
 
 
 def _scores(table: pd.DataFrame) -> pd.DataFrame:
-    """What is judged, for each run and epoch."""
+    """The columns that are compared, for each run and epoch."""
     runs = table.set_index(["inference", "seed", "epoch"]).sort_index()
     return runs[[*metrics(runs), *runs.columns.intersection(LOSSES)]]
 
@@ -64,16 +64,16 @@ def verify(
     store
         A `Store` or its folder.
     sample
-        How many units at the most.
+        Largest number of units.
     seed
-        Decides which.
+        Seed of the sample.
     max_seconds
-        Units are left out whose stored times would exceed this together.
+        Largest sum of the units' stored times. Units that would exceed it are left out.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each unit: unit, seconds (as stored) and verdict of `agreement`.
+        A row for each unit: its name, its stored seconds and the verdict of `agreement`.
     """
     store = Store(store)
     units, chosen = store.units(), {}
@@ -91,13 +91,13 @@ def verify(
 
 
 def spot_check(store: Store | Path | str, sample: int = 1, seed: int = 2019) -> str:
-    """`verify` in words, for chapters: "1 of 1 blocks of seeds reproduced"."""
+    """Result of `verify` in words, for chapters: "1 of 1 blocks of seeds reproduced"."""
     again = verify(store, sample, seed)
     return f"{again.verdict.isin(REPRODUCED).sum()} of {sample} blocks of seeds reproduced"
 
 
 def first_epoch_check(store: Store | Path | str, seed: int = 2019) -> str:
-    """Run the first epoch of one random run again, and compare; for units that take too long."""
+    """Compare only the first epoch of one random run, since whole units may take too long."""
     store = Store(store)
     unit, _ = random.Random(seed).choice(store.units())
     first = replace(unit.protocol, epochs=1, eval_epochs=(1,))
@@ -109,7 +109,7 @@ def first_epoch_check(store: Store | Path | str, seed: int = 2019) -> str:
 def reproduce(
     store: Store | Path | str, fresh: Store | Path | str, executor: object = None
 ) -> pd.DataFrame:
-    """Recompute everything that a store holds into a fresh one, and compare unit by unit."""
+    """Run everything in a store again, into a fresh store, and compare unit by unit."""
     store, fresh = Store(store), Store(fresh)
     units = [unit for unit, _ in store.units()]
     for seeds in sorted({unit.seeds for unit in units}):

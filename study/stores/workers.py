@@ -1,4 +1,4 @@
-"""Processes on this machine that run functions, and are replaced when they die."""
+"""Local processes that run functions. A process that dies is replaced."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ from multiprocessing.connection import Connection
 from typing import TypeVar
 
 T = TypeVar("T")
-ATTEMPTS = 3  # at a call whose process dies
+ATTEMPTS = 3  # for a call whose process dies
 SPAWN = multiprocessing.get_context("spawn")
 
 
 class WorkerDied(RuntimeError):
-    """The process that ran a call ended, each time that it was tried."""
+    """The process of a call died in each attempt."""
 
 
 class LocalProcesses(ThreadPoolExecutor):
-    """Threads that make their calls in a process of their own each; a context manager.
+    """A context manager: threads that each make their calls in a process of their own.
 
-    Leaving it ends the processes, at once after an error such as Ctrl-C; they also end if this
-    process dies. One that dies is replaced and its call tried again; other calls are not affected.
+    A process that dies is replaced and its call is tried again; other calls are not affected. On
+    leaving, processes finish their calls, or end at once after an error such as Ctrl-C. They also
+    end if this process dies.
 
     Parameters
     ----------
     number
-        How many.
+        Number of processes.
     """
 
     def __init__(self, number: int) -> None:
         self.end, self.lifeline = SPAWN.Pipe(duplex=False)
         self.own = threading.local()
         self.pools: list[ProcessPoolExecutor] = []
-        resource_tracker.ensure_running()  # later it would let Ctrl-C through again
+        resource_tracker.ensure_running()  # if started later, it would unblock Ctrl-C
         super().__init__(number, initializer=self._enter_thread)
 
     def submit(self, function: Callable[..., T], /, *args: object) -> Future[T]:
-        """Have one of the processes call the function; everything must be picklable."""
+        """Let one of the processes call the function. Everything must be picklable."""
         return super().submit(self._call, function, *args)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -55,7 +56,7 @@ class LocalProcesses(ThreadPoolExecutor):
         self.lifeline.close()
 
     def _enter_thread(self) -> None:
-        """Leave Ctrl-C to the main thread: processes that start here inherit that."""
+        """Block Ctrl-C in this thread and in the processes that it starts."""
         if hasattr(signal, "pthread_sigmask"):  # not on Windows
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self._start_process()
@@ -73,11 +74,11 @@ class LocalProcesses(ThreadPoolExecutor):
                 if self.lifeline.closed:
                     break
                 self._start_process()
-        raise WorkerDied(f"{ATTEMPTS} processes that ran it were ended: {cause}") from cause
+        raise WorkerDied(f"{ATTEMPTS} processes that ran it died: {cause}") from cause
 
 
 def _enter_process(end: Connection) -> None:
-    """Ignore Ctrl-C, and end when the other end of the pipe is closed."""
+    """Ignore Ctrl-C, and end this process when the other end of the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_await, args=(end,), daemon=True).start()
 

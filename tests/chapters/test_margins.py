@@ -13,7 +13,7 @@ from study.chapters.three_experiments.margins import (
     trained_margins,
 )
 from study.engine.data import load_split
-from study.engine.diagnosis import best_balanced_accuracy
+from study.engine.threshold import best_balanced_accuracy
 from study.engine.training import run
 from study.stores.plan import stored
 

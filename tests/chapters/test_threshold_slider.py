@@ -15,7 +15,7 @@ from study.chapters.three_experiments.threshold_slider import (
     best_threshold,
     threshold_slider,
 )
-from study.engine.diagnosis import best_balanced_accuracy
+from study.engine.threshold import best_balanced_accuracy
 
 
 @pytest.fixture(scope="module")

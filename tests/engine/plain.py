@@ -5,8 +5,7 @@ Split, first weights and order of samples are those of the engine, which have te
 
 import torch
 
-from study.engine.data import DataSet, load_split
-from study.engine.draw import stream
+from study.engine.data import DataSet, load_split, stream
 from study.engine.network import Network
 from study.engine.protocol import Protocol
 from study.engine.seed_block import batch_orders

@@ -18,10 +18,12 @@ from study.engine.data import (
     MNIST,
     DataSet,
     Experiment,
+    imbalanced,
     load_mnist,
     load_split,
+    long_tail_counts,
+    stream,
 )
-from study.engine.draw import imbalanced, long_tail_counts, stream
 from study.engine.fetch import data_folder
 from study.engine.protocol import METHODS, Protocol
 from study.engine.training import run

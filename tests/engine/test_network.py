@@ -5,7 +5,7 @@ import inspect
 import pytest
 import torch
 
-from study.engine.draw import stream
+from study.engine.data import stream
 from study.engine.layer import Layer
 from study.engine.network import INITIALIZATIONS, LayeredNetwork, ReplicaNetwork, initial_weights
 from study.engine.protocol import ALLOWED, STATISTICS, Protocol

@@ -94,8 +94,7 @@ def test_a_line_is_what_the_page_about_stores_says(store):
     unit = whole["unit"]
     assert [*unit][:5] == ["name", "protocol", "hash", "seeds", "rows"]
     assert unit["columns"] == {"protocol": PROTOCOL.hash, "seed": [0, 1], "train_loss": 0.5}
-    assert store.provenance(UNIT) == {k: v for k, v in unit.items() if k != "columns"}
-    assert store.provenance(Unit(PROTOCOL, (99,))) is None
+    assert store.find([UNIT, Unit(PROTOCOL, (99,))]) == {UNIT: unit}
 
 
 def test_the_lines_of_pandas_on_the_page_about_stores_read_one(store):
@@ -207,7 +206,7 @@ def a_loop(path):
 def test_a_file_that_cannot_be_read_is_told(store, make):
     store.file.unlink()
     make(store.file)
-    message = rf"cannot read {store.file}: .*Mend this"
+    message = rf"cannot read {store.file}: .*Fix this"
     with pytest.raises(OSError, match=message):
         store.units()
     with pytest.raises(OSError, match=message):

@@ -9,10 +9,11 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 import pandas as pd
 import psutil
 import pytest
+import torch
 from distributed.client import FutureCancelledError
 
 from study.engine import Protocol
-from study.engine.data import MNIST
+from study.engine.data import ALL_EXPERIMENTS, MNIST, DataSet, Experiment
 from study.engine.training import run
 from study.stores.provenance import Unit, commit, origin
 from study.stores.store import DamagedLine, Store, as_table
@@ -72,7 +73,7 @@ def test_second_call_reads_and_runs_nothing(finished, here):
 
 def test_units_tell_their_origin(finished):
     unit = Unit(PROTOCOLS[0].resolved(), tuple(range(10)))
-    made = Store(finished[0]).provenance(unit)
+    made = Store(finished[0]).find([unit])[unit]
     assert Protocol.from_dict(made["protocol"]) == unit.protocol
     assert made["sources"] == commit()
     assert made["data"] == MNIST.checksum
@@ -131,6 +132,24 @@ def test_a_failing_unit_does_not_stop_the_others(tmp_path, here):
     with pytest.raises(SweepError, match=rf"(?s)1 of 2 units failed.*{raw.hash}.*larger weights"):
         sweep([raw, PROTOCOLS[0]], [0], tmp_path, here, progress=False)
     assert [unit.protocol.method for unit, _ in Store(tmp_path).units()] == ["lf_sbn"]
+
+
+def in_memory(train):
+    """Inputs and labels of two classes that no file holds."""
+    labels = torch.arange(2).repeat(40 if train else 10)
+    return labels[:, None] + torch.rand(len(labels), 3, generator=torch.Generator()), labels
+
+
+def test_only_the_data_that_the_units_name_must_be_there(tmp_path, monkeypatch):
+    toy = Experiment(DataSet("toy", "made here", (3,), 2, 2.0, in_memory), {0: None, 1: 20})
+    monkeypatch.setitem(ALL_EXPERIMENTS, "toy", toy)
+    monkeypatch.setenv("WBN_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setattr("study.stores.sweep.LocalProcesses", lambda number: ThreadPoolExecutor(1))
+    made = Protocol.paper("toy", "wlf_wbn", hidden=3, epochs=1)
+    assert len(sweep([made], [0, 1], tmp_path / "store", progress=False)) == 2
+    monkeypatch.setattr("study.stores.sweep.LocalProcesses", None)  # no process may be started
+    with pytest.raises(FileNotFoundError, match=r"no MNIST in .*nothing"):
+        sweep([made, PROTOCOLS[0]], [2], tmp_path / "store", progress=False)
 
 
 class Elsewhere(Executor):

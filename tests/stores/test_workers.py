@@ -34,7 +34,7 @@ def test_a_call_that_ends_its_process_fails_with_the_cause_and_the_others_do_not
     others = [processes.submit(int, "1") for _ in range(4)]
     deadly = processes.submit(signal.raise_signal, signal.SIGKILL)
     others += [processes.submit(int, "1") for _ in range(4)]
-    with pytest.raises(WorkerDied, match=f"{ATTEMPTS} processes that ran it were ended"):
+    with pytest.raises(WorkerDied, match=f"{ATTEMPTS} processes that ran it died"):
         deadly.result()
     assert [other.result() for other in others] == [1] * 8
 

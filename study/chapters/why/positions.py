@@ -11,8 +11,8 @@ from dataclasses import replace
 import pandas as pd
 
 from study.chapters.why.cause import FROZEN
-from study.engine.diagnosis import minority_signal
 from study.engine.protocol import METHODS, Protocol
+from study.engine.threshold import minority_signal
 from study.engine.training import Trainer
 from study.stores.plan import RESULTS
 

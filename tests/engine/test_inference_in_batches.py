@@ -6,8 +6,8 @@ import pytest
 import torch
 from plain import EXPERIMENTS, Plain, toy
 
+from study.engine.inference import logits_in_batches
 from study.engine.protocol import IN_BATCHES
-from study.engine.slips import logits_in_batches
 from study.engine.training import Trainer
 
 pytestmark = pytest.mark.usefixtures("toys")

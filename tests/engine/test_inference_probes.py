@@ -2,7 +2,7 @@
 
 import pytest
 
-from study.engine.probe import logits_among_training_images
+from study.engine.inference import logits_among_training_images
 from study.engine.protocol import PROBES, Protocol
 from study.engine.training import Trainer
 
