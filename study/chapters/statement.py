@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 # Stores are read once for all statements; nobody may write to the tables.
-rows = cache(stored)
+rows = cache(load_or_run)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from study.chapters.why.positions import (
     trained_positions,
 )
 from study.engine import Protocol, run
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 RANDOM = np.random.default_rng(0)
 
@@ -83,7 +83,7 @@ def test_what_is_regained_and_left_makes_up_the_gap():
     table = parts("cause", experiment="iii").set_index(["part", "inference"])["mean"]
     for kind in ("batch_average", "pooled"):
         assert table["gap", kind] + table["regained", kind] == pytest.approx(table["left", kind])
-    runs = stored("cause", "output_shift_rate", experiment="iii", epoch=20, inference="pooled",
+    runs = load_or_run("cause", "output_shift_rate", experiment="iii", epoch=20, inference="pooled",
                   loss_normalizer="batch", statistics="batch", learning_rate=1e-3, epochs=20,
                   output_norm=["standard", "weighted"],
                   output_shift_start=0.0, batch_size=100)  # fmt: skip

@@ -8,7 +8,7 @@ import pandas as pd
 
 from study.engine.protocol import EPOCH
 from study.stats.intervals import paired_difference
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 CHOICES = ("method", "beta", "batch_order", "logit_adjustment")
 # What a chapter calls the arms, and what tells them apart. CB are class-balanced weights, IF their
@@ -38,7 +38,7 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     table
-        Rows of ten classes with the columns `CHOICES`, as ``stored(name, *CHOICES[1:])`` gives.
+        Rows of ten classes with the columns `CHOICES`, as of ``load_or_run(name, *CHOICES[1:])``.
 
     Returns
     -------
@@ -111,8 +111,8 @@ def wbn_minus_sbn(table: pd.DataFrame, metric: str = "accuracy_balanced") -> pd.
 
 
 def arms(store: str, *choices: str, **only: object) -> pd.DataFrame:
-    """Rows of a stored comparison, as `compared`; the arguments are those of ``stored``."""
-    return compared(stored(store, *CHOICES[1:], *choices, **only))
+    """Rows of a stored comparison, as `compared`; the arguments are those of ``load_or_run``."""
+    return compared(load_or_run(store, *CHOICES[1:], *choices, **only))
 
 
 def settings(epoch: int = EPOCH) -> dict[str, pd.DataFrame]:

@@ -22,7 +22,7 @@ from study.chapters.long_tail.comparisons import (
 from study.chapters.predictions import Prediction
 from study.engine.protocol import EPOCH, FAMILY
 from study.stats.intervals import paired_difference
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 DECLARED = "plans of long_tail, bare_output and convolution, 2026-11-16 10:43 UTC"
 HIGH = ["lt100", "lt200"]
@@ -50,7 +50,7 @@ def sign_grows(gap: pd.DataFrame) -> bool:
 
 def two_and_ten_classes() -> pd.DataFrame:
     """The gap with inverse frequencies, in experiment (iii) and with ten classes."""
-    two = stored("family", experiment="iii", epoch=EPOCH, **FAMILY[0])
+    two = load_or_run("family", experiment="iii", epoch=EPOCH, **FAMILY[0])
     two = paired_difference(two, "wlf_wbn", "wlf_sbn", "accuracy_balanced")
     ten = _gap("output BN")
     return pd.concat([two, ten[ten.weights == "IF-weighted"]], ignore_index=True)

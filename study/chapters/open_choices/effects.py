@@ -11,7 +11,7 @@ import pandas as pd
 from study.engine.protocol import EPOCH, FAMILY, METHODS, Protocol
 from study.stats.design import effects, level_means, misfit, responses
 from study.stats.intervals import intervals
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 # The factors of results/study/plan.toml, the reference reading first. An `output_norm` that is
 # "on" is the method's own, which a plan leaves out.
@@ -243,8 +243,8 @@ def direct_effects(metric: str) -> pd.DataFrame:
     ten seeds, at epoch `EPOCH`.
     """
     only = {"epoch": EPOCH, "method": "wlf_wbn", "seed": range(10), "scale": "paper"}
-    family = stored("family", *FAMILY[0], "correction", **only)
-    corrected = pd.concat([family, stored("corrections", "correction", **only)])
+    family = load_or_run("family", *FAMILY[0], "correction", **only)
+    corrected = pd.concat([family, load_or_run("corrections", "correction", **only)])
     changes = [column_effects(family, name, LEVELS[name][0], metric) for name in FAMILY[0]]
     return pd.concat([*changes, column_effects(corrected, "correction", "frequency", metric)])
 

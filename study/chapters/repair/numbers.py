@@ -14,7 +14,7 @@ from study.chapters.statement import Statement
 from study.engine.data import EXPERIMENTS, LONG_TAILED
 from study.engine.protocol import FAMILY
 from study.figures.text import count, percent
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 
 @cache
@@ -39,7 +39,7 @@ def on_ten_classes() -> list[str]:
 
 def by_epochs() -> list[str]:
     """Balanced accuracy of Weighted + BN in (iii) after 10 and 20 epochs, reference reading."""
-    rows = stored("family", method="wlf_sbn", experiment="iii", **FAMILY[0])
+    rows = load_or_run("family", method="wlf_sbn", experiment="iii", **FAMILY[0])
     at = rows.groupby("epoch").accuracy_balanced.mean()
     return [percent(at[epoch], 2) for epoch in (10, 20)]
 

@@ -11,7 +11,7 @@ from study.chapters.why.shift_model import predicted
 from study.engine import EXPERIMENTS, METHODS
 from study.engine.protocol import EPOCH, Protocol
 from study.stats.intervals import intervals
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 TWO, TEN = "cause", "cause_ten"  # the stores
 HARDER = ("ii", "iii")
@@ -53,7 +53,7 @@ def arm(method: str, store: str = TWO, **changes: object) -> pd.DataFrame:
     """Rows of one arm: a method with `changes` to the reference reading, other rows left out."""
     norm = "weighted" if method == "wlf_wbn" else "standard"
     norms = {"hidden_norm": norm, "output_norm": norm}
-    return stored(store, **{"method": method, **REFERENCE, **norms, **changes})
+    return load_or_run(store, **{"method": method, **REFERENCE, **norms, **changes})
 
 
 def arms(method: str, changes: dict[str, dict], **only: object) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.optimize import isotonic_regression
 
 from study.chapters.why.cause import BOTH_KINDS, HARDER, TWO, WEIGHTED_LOSS, arm
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 
 def settings(experiment: str) -> pd.DataFrame:
@@ -17,7 +17,7 @@ def settings(experiment: str) -> pd.DataFrame:
     two references, also after the first and the fifth epoch. Running sums enter with pooled
     statistics, which theirs hardly differ from.
     """
-    runs = stored(TWO, "epochs", experiment=experiment, inference=BOTH_KINDS)
+    runs = load_or_run(TWO, "epochs", experiment=experiment, inference=BOTH_KINDS)
     references = pd.concat(arm(m, experiment=experiment) for m in WEIGHTED_LOSS).protocol
     kept = runs[runs.protocol.isin(references) | (runs.epoch == runs.epochs)]
     keys = ["protocol", "method", "inference", "epoch"]
