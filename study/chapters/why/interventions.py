@@ -7,7 +7,8 @@ from functools import partial
 
 import pandas as pd
 
-from study.chapters.why.cause import HARDER, paired
+from study.chapters.variants import paired
+from study.chapters.why.cause import HARDER
 from study.chapters.why.shift_model import predicted
 from study.engine.protocol import EPOCH, FAMILY, PROBES, Protocol
 from study.stats.intervals import paired_difference

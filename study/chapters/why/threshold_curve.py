@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import isotonic_regression
 
-from study.chapters.why.cause import BOTH_KINDS, HARDER, TWO, WEIGHTED_LOSS, arm
+from study.chapters.variants import TWO, variant
+from study.chapters.why.cause import BOTH_KINDS, HARDER, WEIGHTED_LOSS
 from study.stores.plan import load_or_run
 
 
@@ -18,10 +19,15 @@ def settings(experiment: str) -> pd.DataFrame:
     statistics, which theirs hardly differ from.
     """
     runs = load_or_run(TWO, "epochs", experiment=experiment, inference=BOTH_KINDS)
-    references = pd.concat(arm(m, experiment=experiment) for m in WEIGHTED_LOSS).protocol
+    references = pd.concat(variant(m, experiment=experiment) for m in WEIGHTED_LOSS).protocol
     kept = runs[runs.protocol.isin(references) | (runs.epoch == runs.epochs)]
     keys = ["protocol", "method", "inference", "epoch"]
     return kept.groupby(keys)[["relative_threshold", "accuracy_minority"]].mean().reset_index()
+
+
+def harder_settings() -> dict[str, pd.DataFrame]:
+    """The `settings` of (ii) and of (iii)."""
+    return {experiment: settings(experiment) for experiment in HARDER}
 
 
 def left_out_errors(table: pd.DataFrame) -> pd.DataFrame:
