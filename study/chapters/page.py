@@ -1,9 +1,9 @@
-"""What every page needs: stored runs, their checks, tables in words. Imported, it sets the style.
+"""What every page needs: stored runs, their checks, and tables in words.
 
-A page imports from here, and its own chapter's folder: ``from study.chapters import why``.
+A page imports a few names from here, and the folder of its chapter: ``from study.chapters import
+why``. The import sets the house style of figures.
 """
 
-from study.chapters.claims import CLAIMS, claims_table
 from study.chapters.predictions import scoreboard
 from study.engine.data import EXPERIMENTS, LONG_TAILED, load_split
 from study.engine.protocol import EPOCH, FAMILY, METHODS, Protocol
@@ -14,28 +14,24 @@ from study.figures.tables import captioned
 from study.figures.text import in_percent, written_table
 from study.figures.words import words
 from study.stats.intervals import paired_difference
-from study.stores.plan import RESULTS, load_or_run, read_plan
-from study.stores.verify import first_epoch_check, spot_check
+from study.stores import verify
+from study.stores.plan import RESULTS, load_or_run
 
 __all__ = [
-    "CLAIMS",
     "EPOCH",
     "EXPERIMENTS",
     "FAMILY",
     "LONG_TAILED",
     "METHODS",
-    "RESULTS",
     "Protocol",
     "Trainer",
     "captioned",
-    "claims_table",
     "first_epoch_check",
     "heat_map",
     "in_percent",
     "load_or_run",
     "load_split",
     "paired_difference",
-    "read_plan",
     "scoreboard",
     "spot_check",
     "words",
@@ -43,3 +39,13 @@ __all__ = [
 ]
 
 use_house_style()
+
+
+def spot_check(name: str) -> str:
+    """Train a sample of the runs in results/`name` again: `study.stores.verify.spot_check`."""
+    return verify.spot_check(RESULTS / name)
+
+
+def first_epoch_check(name: str) -> str:
+    """Train one epoch of a run in results/`name` again: `verify.first_epoch_check`."""
+    return verify.first_epoch_check(RESULTS / name)

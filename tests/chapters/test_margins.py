@@ -6,12 +6,8 @@ import pytest
 import torch
 
 from study.chapters.three_experiments import margins
-from study.chapters.three_experiments.margins import (
-    NETWORKS,
-    balanced_accuracy,
-    stored_margins,
-    trained_margins,
-)
+from study.chapters.three_experiments.margins import NETWORKS, trained_margins
+from study.chapters.three_experiments.thresholds import balanced_accuracy, stored_margins
 from study.engine.data import load_split
 from study.engine.diagnosis import best_balanced_accuracy
 from study.engine.training import run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from study.chapters.claims import CLAIMS
-from study.chapters.predictions import Prediction
+from study.chapters.predictions import Prediction, evidence_of
 from study.chapters.why.interventions import runs_by_batch_size
 from study.engine.protocol import EPOCH, FAMILY
 from study.stats.intervals import intervals, paired_difference
@@ -138,3 +138,9 @@ MISMATCH = (
         judge=_weighted_spreads_more,
     ),
 )
+JUDGED = tuple(MISMATCH[n - 1] for n in (1, 2, 3, 5))  # by the runs of this chapter
+
+
+def evidence(number: str) -> pd.DataFrame:
+    """The numbers that decide one of these predictions, such as "3.1"."""
+    return evidence_of(MISMATCH, number)
