@@ -2,5 +2,6 @@
 
 from study.chapters.report.explorer import results_explorer
 from study.chapters.report.grid import SYMBOLS, verdict_grid
+from study.chapters.report.predictions import PREDICTIONS
 
-__all__ = ["SYMBOLS", "results_explorer", "verdict_grid"]
+__all__ = ["PREDICTIONS", "SYMBOLS", "results_explorer", "verdict_grid"]
