@@ -5,36 +5,26 @@ why``. The import sets the house style of figures.
 """
 
 from study.chapters.predictions import scoreboard
-from study.engine.data import EXPERIMENTS, LONG_TAILED, load_split
-from study.engine.protocol import EPOCH, FAMILY, METHODS, Protocol
+from study.engine.data import EXPERIMENTS, load_split
+from study.engine.protocol import Protocol
 from study.engine.training import Trainer
-from study.figures.runs import heat_map
 from study.figures.style import use_house_style
 from study.figures.tables import captioned
 from study.figures.text import in_percent, written_table
-from study.figures.words import words
-from study.stats.intervals import paired_difference
 from study.stores import verify
 from study.stores.plan import RESULTS, load_or_run
 
 __all__ = [
-    "EPOCH",
     "EXPERIMENTS",
-    "FAMILY",
-    "LONG_TAILED",
-    "METHODS",
     "Protocol",
     "Trainer",
     "captioned",
     "first_epoch_check",
-    "heat_map",
     "in_percent",
     "load_or_run",
     "load_split",
-    "paired_difference",
     "scoreboard",
     "spot_check",
-    "words",
     "written_table",
 ]
 

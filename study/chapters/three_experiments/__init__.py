@@ -5,6 +5,7 @@ readings of the text, Table 2 beside our runs, the margins of single networks, a
 """
 
 from study.chapters.three_experiments.predictions import JUDGED, evidence
+from study.chapters.three_experiments.slider import threshold_slider
 from study.chapters.three_experiments.tables import (
     accidents,
     behind_at_thresholds,
@@ -21,7 +22,6 @@ from study.chapters.three_experiments.tables import (
     power_of_c5,
     table_2_scores,
 )
-from study.chapters.three_experiments.threshold_slider import threshold_slider
 from study.chapters.three_experiments.thresholds import agreement, lost_images, stored_margins
 from study.figures.batches import digit_sheets
 from study.figures.network import places_of_weights
