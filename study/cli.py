@@ -250,16 +250,19 @@ def claims(
     """Judge the paper's claims from stored results, and print the verdicts in Markdown."""
     import pandas as pd
 
-    from study.chapters.claims import claims_markdown
-    from study.chapters.report.grid import grid_markdown
     from study.stores.store import Store
+
+    if grid:
+        from study.chapters.report.grid import grid_markdown as markdown
+    else:
+        from study.chapters.claims import claims_markdown as markdown
 
     for name in ("family", "corrections"):
         _require(folder / name, "stored results are in the clone: run it there, or name theirs")
     table = pd.concat(Store(folder / name).table() for name in ("family", "corrections"))
     if table.empty:
         raise ValueError(f"{folder} holds no results: run the plans of the two stores first")
-    out.print((grid_markdown if grid else claims_markdown)(table))
+    out.print(markdown(table))
 
 
 @app.command(epilog="Example: `wbn weights 5923,45 --beta 0.999`")

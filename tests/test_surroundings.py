@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 from study.stores.provenance import origin
 from study.stores.store import Store
 
@@ -71,10 +71,10 @@ def test_stored_results_are_read(results):
         shutil.copytree(RESULTS / name, results / name)
     rows, judged, shown = ordinary_user(
         results,
-        "plan.stored('probe').to_csv(), wbn('claims', results),"
+        "plan.load_or_run('probe').to_csv(), wbn('claims', results),"
         "wbn('show', results / 'probe', results / 'probe/plan.toml')",
     )
-    assert rows == stored("probe").to_csv()
+    assert rows == load_or_run("probe").to_csv()
     assert shown[0] == 0
     assert shown[1].endswith("nothing missing\n")
     assert judged[0] == 0

@@ -48,6 +48,12 @@ class Prediction:
         return Verdict("held" if self.judge(evidence) else "failed", evidence)
 
 
+def evidence_of(predictions: Iterable[Prediction], number: str) -> pd.DataFrame:
+    """The numbers that decide the prediction with this number, such as "7.3"."""
+    (prediction,) = (p for p in predictions if p.name.split()[0] == number)
+    return prediction.evidence()
+
+
 def scoreboard(predictions: Iterable[Prediction]) -> pd.DataFrame:
     """A row for each prediction: its name, words, criterion, declaration and outcome.
 

@@ -126,7 +126,7 @@ def differences(evidence: Mapping[str, pd.DataFrame], title: str) -> Figure:
     return fitted(grid, 1.1 + 0.36 * len(evidence))
 
 
-def margins(margin: Mapping[str, np.ndarray], minority: np.ndarray) -> Figure:
+def margin_histograms(margin: Mapping[str, np.ndarray], minority: np.ndarray) -> Figure:
     """Histograms of a classifier's margin for both classes, one panel above the other.
 
     Parameters

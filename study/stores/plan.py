@@ -90,7 +90,7 @@ def _naming(place: str) -> Iterator[None]:
         raise ValueError(f"{place}: {error}") from error
 
 
-def stored(name: str, *choices: str, **only: object) -> pd.DataFrame:
+def load_or_run(name: str, *choices: str, **only: object) -> pd.DataFrame:
     """Rows of the plan in results/`name`: stored ones are read, missing ones are run and stored.
 
     Parameters
@@ -105,7 +105,7 @@ def stored(name: str, *choices: str, **only: object) -> pd.DataFrame:
 
     Examples
     --------
-    >>> stored("family", "learning_rate", epoch=20, learning_rate=0.01).learning_rate.unique()
+    >>> load_or_run("family", "learning_rate", epoch=20, learning_rate=0.01).learning_rate.unique()
     array([0.01])
     """
     protocols, seeds = read_plan(RESULTS / name / "plan.toml")

@@ -11,7 +11,7 @@ from study.chapters.claims import CLAIMS, table_2_by_reading
 from study.engine.protocol import METHODS
 from study.figures.text import written
 from study.stats.intervals import intervals
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 PAGES = ("05_three_experiments", "replication_report")
 FIGURE = "#explorer"
@@ -43,9 +43,9 @@ def move(figure, menus, steps):
 def computed(inference, reading, epoch, metric):
     """Texts of the nine cells and the verdict, according to the package."""
     if inference == "batch_average":
-        rows = table_2_by_reading(stored("family"), epoch)[reading]
+        rows = table_2_by_reading(load_or_run("family"), epoch)[reading]
     else:
-        rows = stored("evaluation", inference=inference, epoch=epoch)
+        rows = load_or_run("evaluation", inference=inference, epoch=epoch)
     cells = intervals(rows, ["experiment", "method"], metric)
     texts = dict(zip(zip(cells.experiment, cells.method, strict=True), written(cells), strict=True))
     return [texts[e, m] for e in ("i", "ii", "iii") for m in METHODS], CLAIMS[0].judge(rows).outcome

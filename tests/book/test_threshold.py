@@ -8,8 +8,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from study.chapters.three_experiments.margins import balanced_accuracy, stored_margins
-from study.chapters.three_experiments.threshold_slider import best_threshold
+from study.chapters.three_experiments.slider import best_threshold
+from study.chapters.three_experiments.thresholds import balanced_accuracy, stored_margins
 
 PAGE, FIGURE = "05_three_experiments", "#threshold"
 TABLE = stored_margins()

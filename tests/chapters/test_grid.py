@@ -6,12 +6,12 @@ import pytest
 from study.chapters.claims import CLAIMS
 from study.chapters.report.grid import SYMBOLS, grid_markdown, verdict_grid
 from study.engine.protocol import FAMILY
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 
 @pytest.fixture(scope="module")
 def table():
-    return pd.concat([stored("family"), stored("corrections")])
+    return pd.concat([load_or_run("family"), load_or_run("corrections")])
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from study.chapters.report.hero import FILES, PANELS, drawings, hero, hero_rows
 from study.engine.protocol import METHODS
 from study.figures.style import INK, METHOD_COLORS
 from study.stats.table_2 import TABLE_2
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 pytestmark = pytest.mark.usefixtures("house_style")
 
@@ -41,7 +41,7 @@ def marks(axis, color):
 @pytest.mark.parametrize("method", METHODS)
 def test_filled_marks_are_the_means_of_the_reference_reading(rows, method):
     for axis, inference in zip(hero(rows).axes, PANELS, strict=True):
-        runs = stored("evaluation", inference=inference, epoch=20, method=method)
+        runs = load_or_run("evaluation", inference=inference, epoch=20, method=method)
         means = 100 * runs.groupby("experiment").accuracy_overall.mean()
         filled = [x for x, _, full in marks(axis, METHOD_COLORS[method]) if full]
         assert filled == pytest.approx([means[e] for e in EXPERIMENTS], abs=0.006)
@@ -56,7 +56,7 @@ def test_hollow_marks_are_the_data_set_s_normalizer_and_only_where_it_was_run(ro
             assert hollow == []
             continue
         reading = {"loss_normalizer": "dataset", "batch_order": "reshuffle", "learning_rate": 1e-3}
-        runs = stored("family", epoch=20, method=method, **reading)
+        runs = load_or_run("family", epoch=20, method=method, **reading)
         means = 100 * runs.groupby("experiment").accuracy_overall.mean()
         assert hollow == pytest.approx([means[e] for e in EXPERIMENTS], abs=0.006)
 

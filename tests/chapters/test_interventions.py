@@ -14,7 +14,7 @@ from study.chapters.why.interventions import (
     taken_for_minority,
 )
 from study.engine.protocol import FAMILY
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_the_gap_is_to_the_weighted_loss_with_standard_bn():
 
 
 def test_the_ladder_starts_where_the_claim_about_the_minority_does(gaps):
-    family = stored("family")
+    family = load_or_run("family")
     for label, reading in {
         "reference": FAMILY[0],
         "loss: data set": FAMILY[0] | {"loss_normalizer": "dataset"},
@@ -55,7 +55,7 @@ def test_the_ladder_starts_where_the_claim_about_the_minority_does(gaps):
     ],
 )
 def test_larger_batches_are_compared_with_their_own_baseline(gaps, label, order, normalizer):
-    runs = stored("mechanism", batch_size=200, epoch=40, inference="batch_average",
+    runs = load_or_run("mechanism", batch_size=200, epoch=40, inference="batch_average",
                   batch_order=order, loss_normalizer=normalizer)  # fmt: skip
     means = runs.pivot_table("accuracy_minority", "experiment", "method")
     expected = means["wlf_wbn"] - means["wlf_sbn"]

@@ -1,16 +1,16 @@
-"""Arms are told apart and compared."""
+"""Variants are told apart and compared."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from study.chapters.long_tail.comparisons import (
-    ARMS,
     CHOICES,
-    arm_means,
+    VARIANTS,
     compared,
     gains,
     gaps,
+    variant_means,
     wbn_minus_sbn,
 )
 from study.stores.plan import RESULTS, read_plan
@@ -19,7 +19,7 @@ ACCURACIES = {f"accuracy_{k}": 0.1 * k for k in range(10)}
 
 
 @pytest.mark.parametrize("store", ["long_tail", "bare_output", "convolution"])
-def test_every_protocol_of_the_plans_is_one_arm(store):
+def test_every_protocol_of_the_plans_is_one_variant(store):
     protocols, _ = read_plan(RESULTS / store / "plan.toml")
     settings = ("experiment", "output_norm", "loss_normalizer")
     chosen = [
@@ -28,7 +28,7 @@ def test_every_protocol_of_the_plans_is_one_arm(store):
     ]
     named = compared(pd.DataFrame(chosen))
     assert not named.duplicated(["method", *settings]).any()
-    assert set(named.method) == set(ARMS)
+    assert set(named.method) == set(VARIANTS)
 
 
 @pytest.mark.parametrize(
@@ -41,21 +41,21 @@ def test_every_protocol_of_the_plans_is_one_arm(store):
         ({"method": "wlf_wbn", "beta": 1.0}, "IF-weighted + WBN"),
     ],
 )
-def test_an_arm_has_the_name_of_what_it_does(choices, name):
+def test_a_variant_has_the_name_of_what_it_does(choices, name):
     reference = {"beta": np.nan, "batch_order": "reshuffle", "logit_adjustment": 0.0}
     assert compared(pd.DataFrame([ACCURACIES | reference | choices])).method.tolist() == [name]
 
 
 def test_accuracies_of_classes_are_taken_together():
-    table = pd.DataFrame([ACCURACIES | dict(zip(CHOICES, ARMS["Plain + BN"], strict=True))])
+    table = pd.DataFrame([ACCURACIES | dict(zip(CHOICES, VARIANTS["Plain + BN"], strict=True))])
     thirds = compared(table)[["accuracy_largest", "accuracy_middle", "accuracy_smallest"]]
     assert thirds.to_numpy()[0] == pytest.approx([0.1, 0.45, 0.8])
     assert table.method.tolist() == ["lf_sbn"]  # what was given is left as it was
 
 
-def test_an_arm_that_is_not_compared_is_refused():
+def test_a_variant_that_is_not_compared_is_refused():
     other = dict(zip(CHOICES, ("wlf_sbn", 0.99, "reshuffle", 0.0), strict=True))
-    with pytest.raises(ValueError, match=r"no arm has .*0\.99"):
+    with pytest.raises(ValueError, match=r"no variant has .*0\.99"):
         compared(pd.DataFrame([ACCURACIES | other]))
 
 
@@ -68,9 +68,9 @@ def test_gains_are_paired():
     }
     table = pd.DataFrame(
         keys
-        | {"protocol": arm, "method": arm, "seed": seed}
+        | {"protocol": variant, "method": variant, "seed": seed}
         | {"accuracy_balanced": value, "accuracy_overall": 0.5}
-        for arm, values in score.items()
+        for variant, values in score.items()
         for seed, value in enumerate(values)
     )
     rows = gains(table, ["Sampler + BN", "Adjusted + BN"], "Plain + BN").set_index("method")
@@ -88,8 +88,8 @@ def test_weighted_minus_standard_compares_equal_weights():
         "Plain + BN": 0.1,
     }
     table = pd.DataFrame(
-        keys | {"protocol": arm, "method": arm, "seed": seed, "accuracy_balanced": value}
-        for arm, value in score.items()
+        keys | {"protocol": variant, "method": variant, "seed": seed, "accuracy_balanced": value}
+        for variant, value in score.items()
         for seed in range(2)
     )
     rows = wbn_minus_sbn(table).set_index("weights")
@@ -99,11 +99,12 @@ def test_weighted_minus_standard_compares_equal_weights():
 def test_gaps_say_which_network_and_which_statistics():
     keys = {"experiment": "lt10", "evaluated_on": "test", "epoch": 20}
     kinds = {"output BN": "batch_average", "output BN, pooled": "pooled"}
+    higher = "pooled", "CB-weighted + WBN"
     tables = {
         setting: pd.DataFrame(
-            keys | {"inference": kind, "protocol": arm, "method": arm, "seed": seed}
-            | {"accuracy_balanced": 0.5 + 0.1 * (kind == "pooled" and arm == "CB-weighted + WBN")}
-            for arm in ARMS
+            keys | {"inference": kind, "protocol": variant, "method": variant, "seed": seed}
+            | {"accuracy_balanced": 0.6 if (kind, variant) == higher else 0.5}
+            for variant in VARIANTS
             for seed in range(2)
         )
         for setting, kind in kinds.items()
@@ -115,22 +116,22 @@ def test_gaps_say_which_network_and_which_statistics():
     assert rows["mean"].tolist() == pytest.approx([0, 0, 0.1, 0])
 
 
-def test_means_of_arms_stand_in_the_order_of_arms_settings_and_ratios():
+def test_means_of_variants_stand_in_the_order_of_variants_settings_and_ratios():
     score = {"second": 0.5, "first": 0.1}
     rows = {
         setting: pd.DataFrame(
-            {"experiment": e, "method": arm, "accuracy_balanced": value + place / 100 + seed}
+            {"experiment": e, "method": variant, "accuracy_balanced": value + place / 100 + seed}
             for e in ("lt50", "lt100")
-            for place, arm in reversed(list(enumerate(ARMS)))
+            for place, variant in reversed(list(enumerate(VARIANTS)))
             for seed in (-0.01, 0.01)
         )
         for setting, value in score.items()
     }
     rows["first"] = rows["first"][rows["first"].method != "Plain + BN"]
-    means = arm_means(rows)
-    assert means.index.tolist() == list(ARMS)
+    means = variant_means(rows)
+    assert means.index.tolist() == list(VARIANTS)
     assert means.columns.tolist() == [(s, e) for s in score for e in ("lt50", "lt100")]
-    expected = 0.5 + np.arange(len(ARMS)) / 100
+    expected = 0.5 + np.arange(len(VARIANTS)) / 100
     assert means["second", "lt100"].to_numpy() == pytest.approx(expected)
     assert means["first", "lt50"].to_numpy()[1:] == pytest.approx(expected[1:] - 0.4)
     assert means["first"].loc["Plain + BN"].isna().all()

@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
-from study.chapters.long_tail.comparisons import ARMS
+from study.chapters.long_tail.comparisons import VARIANTS
 from study.chapters.long_tail.figures import (
-    ARM_LOOKS,
     KIND_LOOKS,
+    LOOKS,
     by_class_size,
     gains_by_ratio,
     gaps_by_ratio,
@@ -16,18 +16,18 @@ from study.figures.style import MAJORITY, MINORITY
 pytestmark = pytest.mark.usefixtures("house_style")
 
 
-def test_every_arm_has_a_look_and_no_two_look_alike():
-    assert list(ARM_LOOKS) == list(ARMS)
-    for looks in (ARM_LOOKS.values(), KIND_LOOKS.values()):
+def test_every_variant_has_a_look_and_no_two_look_alike():
+    assert list(LOOKS) == list(VARIANTS)
+    for looks in (LOOKS.values(), KIND_LOOKS.values()):
         assert len(set(looks)) == len(looks)
         assert len({marker for _, marker, _ in looks}) == len(looks)
 
 
 def test_gains_and_intervals_stand_at_their_ratio_in_points(points):
     rows = pd.DataFrame(
-        {"experiment": e, "method": arm, "mean": m, "low": m - 0.02, "high": m + 0.01}
+        {"experiment": e, "method": variant, "mean": m, "low": m - 0.02, "high": m + 0.01}
         for e, m in [("lt200", 0.5), ("lt10", 0.9)]
-        for arm in ("CB-weighted + WBN", "Plain + BN")
+        for variant in ("CB-weighted + WBN", "Plain + BN")
     )
     figure = gains_by_ratio(rows, "CB-weighted + BN")
     (axis,) = figure.axes
@@ -46,19 +46,19 @@ def test_gains_and_intervals_stand_at_their_ratio_in_points(points):
     ]
 
 
-def test_arms_of_one_ratio_stand_side_by_side(points):
+def test_variants_of_one_ratio_stand_side_by_side(points):
     rows = pd.DataFrame(
-        {"experiment": e, "method": arm, "mean": 0.5, "low": 0.4, "high": 0.6}
-        for arm in ARMS
+        {"experiment": e, "method": variant, "mean": 0.5, "low": 0.4, "high": 0.6}
+        for variant in VARIANTS
         for e in ("lt50", "lt100")
     )
     places = [line.get_xdata()[0] for line in points(gains_by_ratio(rows, "Plain + BN").axes[0])]
-    assert len(set(places)) == len(ARMS)
+    assert len(set(places)) == len(VARIANTS)
     assert all(40 < place < 60 for place in places)
 
 
 def test_colors_of_the_classes_are_for_the_classes():
-    colors = {look[0] for looks in (ARM_LOOKS, KIND_LOOKS) for look in looks.values()}
+    colors = {look[0] for looks in (LOOKS, KIND_LOOKS) for look in looks.values()}
     assert not colors & {MAJORITY, MINORITY}
 
 
@@ -84,9 +84,9 @@ def test_gaps_stand_in_the_panel_of_their_weights_and_output(points):
 
 
 def test_classes_stand_in_order_with_their_sizes():
-    def rows(arm, first):
+    def rows(variant, first):
         return pd.DataFrame(
-            {"method": arm, **{f"accuracy_{k}": first - 0.1 * k + spread for k in (2, 0, 1)}}
+            {"method": variant, **{f"accuracy_{k}": first - 0.1 * k + spread for k in (2, 0, 1)}}
             for spread in (-0.05, 0.05)
         )
 

@@ -6,16 +6,12 @@ import pytest
 import torch
 
 from study.chapters.three_experiments import margins
-from study.chapters.three_experiments.margins import (
-    NETWORKS,
-    balanced_accuracy,
-    stored_margins,
-    trained_margins,
-)
+from study.chapters.three_experiments.margins import NETWORKS, trained_margins
+from study.chapters.three_experiments.thresholds import balanced_accuracy, stored_margins
 from study.engine.data import load_split
 from study.engine.threshold import best_balanced_accuracy
 from study.engine.training import run
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +31,7 @@ def test_their_accuracy_is_near_the_stored_runs_of_the_same_protocol(table, name
     protocol = NETWORKS[name]
     only = {"experiment": "iii", "method": protocol.method, "epoch": 20, "batch_order": "reshuffle"}
     loss = "batch" if protocol.method == "lf_sbn" else protocol.loss_normalizer
-    runs = stored("family", loss_normalizer=loss, learning_rate=1e-3, **only)
+    runs = load_or_run("family", loss_normalizer=loss, learning_rate=1e-3, **only)
     ours = balanced_accuracy(table[name], table.minority)
     spread = runs.accuracy_balanced.std()
     assert abs(ours - runs.accuracy_balanced[runs.seed == 0].item()) < spread

@@ -20,7 +20,7 @@ from study.chapters.open_choices.effects import (
     with_misfit,
 )
 from study.stats.design import d_optimal, level_means, misfit, responses
-from study.stores.plan import RESULTS, read_plan, stored
+from study.stores.plan import RESULTS, load_or_run, read_plan
 
 PROTOCOLS, _ = read_plan(RESULTS / "study" / "plan.toml")
 DISTINCT = {protocol.hash: protocol for protocol in PROTOCOLS}
@@ -161,10 +161,10 @@ def test_choices_are_compared_where_both_kinds_of_runs_have_them():
 
 def test_direct_comparisons_are_means_over_the_readings():
     only = {"epoch": 20, "method": "wlf_wbn", "experiment": "iii", "seed": range(10)}
-    runs = stored("family", "learning_rate", "batch_order", "loss_normalizer", **only)
+    runs = load_or_run("family", "learning_rate", "batch_order", "loss_normalizer", **only)
     found = direct_effects("accuracy_overall").query("experiment == 'iii'").set_index("choice")
     rates = runs.groupby("learning_rate").accuracy_overall.mean()
     assert found["mean"]["rate 0.01"] == pytest.approx(rates[0.01] - rates[0.001])
-    none = stored("corrections", correction="none", **only).accuracy_overall.mean()
+    none = load_or_run("corrections", correction="none", **only).accuracy_overall.mean()
     assert found["mean"]["corr.: none"] == pytest.approx(none - runs.accuracy_overall.mean())
     assert len(found) == 5

@@ -6,7 +6,7 @@ from study.chapters.claims import CLAIMS
 from study.chapters.report.settings import METRICS, explored, printed
 from study.engine.protocol import FAMILY
 from study.stats.table_2 import TABLE_2
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +22,11 @@ def test_settings_are_those_that_were_run_with_all_methods(found):
 
 def test_verdicts_are_the_claim_s(found):
     _, verdicts = found
-    assert verdicts["batch_average", 3, 20] == CLAIMS[0].under(FAMILY[2], stored("family")).outcome
-    own = stored("evaluation", inference="evaluation_set", epoch=20)
+    assert (
+        verdicts["batch_average", 3, 20]
+        == CLAIMS[0].under(FAMILY[2], load_or_run("family")).outcome
+    )
+    own = load_or_run("evaluation", inference="evaluation_set", epoch=20)
     assert verdicts["evaluation_set", 1, 20] == CLAIMS[0].judge(own).outcome == "replicated"
 
 
@@ -33,7 +36,7 @@ def test_accuracies_are_means_over_40_seeds(found):
     assert len(accuracies) == 10 * 9 * len(METRICS)
     keys = ["inference", "reading", "experiment", "method", "metric"]
     means = accuracies.set_index(keys)["mean"]
-    runs = stored("family", epoch=20, experiment="iii", method="wlf_wbn", **FAMILY[5])
+    runs = load_or_run("family", epoch=20, experiment="iii", method="wlf_wbn", **FAMILY[5])
     cell = ("batch_average", 6, "iii", "wlf_wbn", "accuracy_balanced")
     assert means[cell] == pytest.approx(runs.accuracy_balanced.mean())
     # Without weights the loss has nothing to normalize.

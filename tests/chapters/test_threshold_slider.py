@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from study.chapters.three_experiments.threshold_slider import (
+from study.chapters.three_experiments.slider import (
     BASE,
     BINS,
     TOP,

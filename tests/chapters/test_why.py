@@ -1,4 +1,4 @@
-"""Arms, the gap and its parts, and positions, against other ways to the same numbers."""
+"""Variants, the gap and its parts, and positions, against other ways to the same numbers."""
 
 from dataclasses import replace
 
@@ -6,27 +6,26 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from study.chapters.variants import REFERENCE, paired, variant, variants
 from study.chapters.why.cause import (
-    REFERENCE,
     SHIFTS,
     WEIGHTS_IN,
-    arm,
-    arm_means,
-    arms,
     farther_drifts,
-    paired,
+    freezing,
+    gap_at_thresholds,
     parts,
+    variant_means,
 )
 from study.chapters.why.positions import (
     EXPERIMENT,
     INFERENCE,
     NETWORKS,
     SEED,
-    stored_positions,
     trained_positions,
 )
+from study.chapters.why.tables import stored_positions
 from study.engine import Protocol, run
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 RANDOM = np.random.default_rng(0)
 
@@ -47,14 +46,14 @@ def test_paired_is_the_interval_of_the_combination_seed_by_seed():
     assert found["n"] == 12
 
 
-def test_paired_takes_what_all_arms_have():
+def test_paired_takes_what_all_variants_have():
     both = pd.concat([rows([0.5, 0.6]), rows([0.1, 0.2], inference="batch_average")])
     found = paired([(1, both), (-1, rows([0.4, 0.4]))])
     assert found.inference.tolist() == ["pooled"]
 
 
-def test_an_arm_has_one_protocol_for_each_experiment():
-    rows = arm("wlf_wbn")
+def test_a_variant_has_one_protocol_for_each_experiment():
+    rows = variant("wlf_wbn")
     assert rows.groupby("experiment").protocol.nunique().tolist() == [1, 1, 1]
     assert set(rows.seed) == set(range(100, 120))
 
@@ -73,7 +72,7 @@ def test_stored_positions_are_near_the_stored_runs_of_the_same_seed(name):
     found, protocol = stored_positions()[name], NETWORKS[name]
     changes = {key: value for key, value in protocol.differences.items() if key in REFERENCE}
     only = {"experiment": EXPERIMENT, "inference": INFERENCE, "epoch": 20, "seed": SEED}
-    kept = arm(protocol.method, **changes, **only).iloc[0]
+    kept = variant(protocol.method, **changes, **only).iloc[0]
     beyond = found.position > found.relative_threshold
     assert beyond[found.minority].mean() == pytest.approx(kept.accuracy_minority, abs=0.02)
     assert found.relative_threshold.iloc[0] == pytest.approx(kept.relative_threshold, abs=0.01)
@@ -83,7 +82,7 @@ def test_what_is_regained_and_left_makes_up_the_gap():
     table = parts("cause", experiment="iii").set_index(["part", "inference"])["mean"]
     for kind in ("batch_average", "pooled"):
         assert table["gap", kind] + table["regained", kind] == pytest.approx(table["left", kind])
-    runs = stored("cause", "output_shift_rate", experiment="iii", epoch=20, inference="pooled",
+    runs = load_or_run("cause", "output_shift_rate", experiment="iii", epoch=20, inference="pooled",
                   loss_normalizer="batch", statistics="batch", learning_rate=1e-3, epochs=20,
                   output_norm=["standard", "weighted"],
                   output_shift_start=0.0, batch_size=100)  # fmt: skip
@@ -93,22 +92,22 @@ def test_what_is_regained_and_left_makes_up_the_gap():
     assert table["left", "pooled"] == pytest.approx(left)
 
 
-def test_means_are_those_of_each_arm():
-    table = arm_means("cause", "accuracy_minority", experiment="iii").set_index(
+def test_means_are_those_of_each_variant():
+    table = variant_means("cause", "accuracy_minority", experiment="iii").set_index(
         ["arm", "inference"]
     )["mean"]
-    own = arm("wlf_wbn", experiment="iii", statistics="running_sums", inference="running_sums")
+    own = variant("wlf_wbn", experiment="iii", statistics="running_sums", inference="running_sums")
     last = own[own.epoch == 20].accuracy_minority.mean()
     assert table["running sums", "batch_average"] == pytest.approx(last)
 
 
-def test_arms_are_named_and_differ_in_what_was_changed():
+def test_variants_are_named_and_differ_in_what_was_changed():
     only = {"experiment": "iii", "inference": "pooled", "epoch": 20}
-    shift = arms("wlf_sbn", SHIFTS, **only).groupby("arm", sort=False)["shift"].mean()
+    shift = variants("wlf_sbn", SHIFTS, **only).groupby("arm", sort=False)["shift"].mean()
     assert list(shift.index) == list(SHIFTS)
     assert shift["frozen at 0"] == 0
     assert shift["three times faster"] < shift["started at -1"] < shift["learned"] < 0
-    layers = arms("wlf_wbn", WEIGHTS_IN, **only)
+    layers = variants("wlf_wbn", WEIGHTS_IN, **only)
     assert layers.groupby("arm").protocol.nunique().eq(1).all()
     assert layers.protocol.nunique() == 3
 
@@ -116,5 +115,20 @@ def test_arms_are_named_and_differ_in_what_was_changed():
 def test_farther_drifts_are_the_networks_own():
     row = farther_drifts().loc["rate 0.01"]
     only = {"experiment": "iii", "learning_rate": 1e-2, "inference": "pooled", "epoch": 20}
-    assert row["shift"] == pytest.approx(arm("wlf_wbn", **only)["shift"].mean())
+    assert row["shift"] == pytest.approx(variant("wlf_wbn", **only)["shift"].mean())
     assert row["predicted"] < -3
+
+
+def test_freezing_is_what_the_parts_call_regained():
+    table = parts("cause", experiment="iii")
+    part = table[table.part == "regained"].set_index("inference")["mean"]
+    means = freezing("wlf_wbn", experiment="iii").set_index("inference")["mean"]
+    pd.testing.assert_series_equal(means[part.index], part)
+
+
+def test_the_gap_at_the_best_threshold_is_that_of_the_parts():
+    only = {"experiment": "iii", "epoch": 20, "inference": ["batch_average", "pooled"]}
+    gaps = gap_at_thresholds(**only).set_index(["threshold", "inference"])["mean"]
+    table = parts("cause", experiment="iii").set_index(["part", "inference"])["mean"]
+    for name, part in {"its own": "gap", "best": "gap, best threshold"}.items():
+        pd.testing.assert_series_equal(gaps[name], table[part])

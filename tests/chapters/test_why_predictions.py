@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from study.chapters.predictions import scoreboard
-from study.chapters.why.cause import REFERENCE, arm
+from study.chapters.variants import REFERENCE, variant
 from study.chapters.why.predictions import CAUSE, COUNTED, shifts, thresholds
 from study.engine import EXPERIMENTS
 
@@ -106,7 +106,7 @@ def test_only_weighted_bn_rests(weighted, standard, outcome):
 def test_shifts_are_the_networks_own():
     table = shifts()
     assert len(table) == 2 * len(COUNTED) * len(EXPERIMENTS)
-    runs = arm("wlf_wbn", experiment="ii", inference="batch_average", epoch=5)
+    runs = variant("wlf_wbn", experiment="ii", inference="batch_average", epoch=5)
     own = table[(table.arm == "wlf_wbn, batch") & (table.experiment == "ii") & (table.epoch == 5)]
     assert own["shift"].item() == pytest.approx(runs["shift"].mean())
     assert REFERENCE["loss_normalizer"] == "batch"
@@ -115,7 +115,7 @@ def test_shifts_are_the_networks_own():
 def test_thresholds_are_the_networks_own():
     row = thresholds().set_index(["experiment", "loss_normalizer"]).loc[("iii", "dataset")]
     only = {"experiment": "iii", "loss_normalizer": "dataset", "inference": "pooled", "epoch": 20}
-    assert row.measured == pytest.approx(arm("wlf_wbn", **only).relative_threshold.mean())
+    assert row.measured == pytest.approx(variant("wlf_wbn", **only).relative_threshold.mean())
 
 
 def test_predictions_are_complete_and_told_apart():

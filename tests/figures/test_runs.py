@@ -6,7 +6,13 @@ import pytest
 from matplotlib.colors import same_color, to_rgb
 
 from study.engine.protocol import METHODS
-from study.figures.runs import differences, heat_map, margins, single_runs, trajectories
+from study.figures.runs import (
+    differences,
+    heat_map,
+    margin_histograms,
+    single_runs,
+    trajectories,
+)
 from study.figures.style import INK, MAJORITY, METHOD_COLORS, MINORITY
 from study.stats.intervals import mean_interval, paired_difference
 from study.stats.table_2 import TABLE_2
@@ -102,7 +108,7 @@ def area(steps):
 def test_margins_draw_every_image_of_both_classes():
     minority = np.array([True] * 3 + [False] * 7)
     values = {"one": np.linspace(-1, 1, 10), "two": np.linspace(-2, 2, 10)}
-    figure = margins(values, minority)
+    figure = margin_histograms(values, minority)
     assert [axis.get_title("left") for axis in figure.axes] == ["one", "two"]
     low, high = np.quantile(np.concatenate(list(values.values())), [0.001, 0.999])
     width = (high - low) / 50

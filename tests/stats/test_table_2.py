@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from study.chapters.three_experiments.cells import cell_by_cell
+from study.chapters.three_experiments.tables import cell_by_cell
 from study.engine.data import EXPERIMENTS
 from study.engine.protocol import METHODS
 from study.stats.table_2 import (

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pandas as pd
 import pytest
 
-from study.stores.plan import read_plan, stored
+from study.stores.plan import load_or_run, read_plan
 from study.stores.store import Store
 from study.stores.sweep import sweep
 
@@ -154,7 +154,7 @@ def test_a_plan_from_another_seed_is_run_and_stored_with_it(tmp_path, monkeypatc
     write(tmp_path / "later", f"first_seed = 119\n{HEAD}hidden = 4\nepochs = 1")
     with ThreadPoolExecutor(1) as executor:
         sweep(*read_plan(tmp_path / "later" / "plan.toml"), tmp_path / "later", executor)
-    assert stored("later").seed.tolist() == [119, 120, 121]
+    assert load_or_run("later").seed.tolist() == [119, 120, 121]
     assert {unit.seeds for unit, _ in Store(tmp_path / "later").units()} == {(119,), (120, 121)}
 
 
@@ -175,13 +175,13 @@ def small(results, monkeypatch):
 
 
 def test_stored_rows_come_with_the_choices_asked_for(small):
-    table = stored("small", "loss_normalizer", "hidden")
+    table = load_or_run("small", "loss_normalizer", "hidden")
     by_method = table.groupby("method").loss_normalizer.unique().explode().to_dict()
     # Without weights the normalizer means nothing.
     assert by_method == {"lf_sbn": "batch", "wlf_sbn": "dataset", "wlf_wbn": "dataset"}
     assert set(table.hidden) == {4}
     assert len(Store(small).units()) == 3
-    assert stored("small").equals(table.drop(columns=["loss_normalizer", "hidden"]))
+    assert load_or_run("small").equals(table.drop(columns=["loss_normalizer", "hidden"]))
 
 
 SELECTIONS = {
@@ -200,10 +200,10 @@ SELECTIONS = {
 @pytest.mark.parametrize("case", SELECTIONS)
 def test_stored_rows_are_those_selected(small, case):
     only, query = SELECTIONS[case]
-    expected = stored("small").query(query).reset_index(drop=True)
+    expected = load_or_run("small").query(query).reset_index(drop=True)
     assert len(expected) > 0
-    pd.testing.assert_frame_equal(stored("small", **only), expected)
-    both = stored("small", "output_norm", *(set(only) - set(expected)), **only)
+    pd.testing.assert_frame_equal(load_or_run("small", **only), expected)
+    both = load_or_run("small", "output_norm", *(set(only) - set(expected)), **only)
     pd.testing.assert_frame_equal(both[list(expected)], expected)
 
 
@@ -212,7 +212,7 @@ def test_only_protocols_that_are_selected_are_read_or_run(small, monkeypatch):
     monkeypatch.setattr(
         "study.stores.plan.sweep", lambda p, *rest: asked.extend(p) or sweep(p, *rest)
     )
-    stored("small", loss_normalizer="dataset")
+    load_or_run("small", loss_normalizer="dataset")
     assert [protocol.method for protocol in asked] == ["wlf_sbn", "wlf_wbn"]
 
 
@@ -227,9 +227,9 @@ def test_only_protocols_that_are_selected_are_read_or_run(small, monkeypatch):
 )
 def test_a_selection_of_nothing_says_what_there_is(small, only, message):
     with pytest.raises(ValueError, match=message):
-        stored("small", **only)
+        load_or_run("small", **only)
 
 
 def test_a_choice_that_is_no_field_is_refused(small):
     with pytest.raises(ValueError, match=r"no field .*'epoch'.* of Protocol: there are .*epochs"):
-        stored("small", "epoch")
+        load_or_run("small", "epoch")

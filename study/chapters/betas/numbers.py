@@ -10,7 +10,7 @@ from study.chapters.betas.comparisons import STEPS, by_reading, chosen_betas, co
 from study.chapters.numbers import states
 from study.engine.protocol import EPOCH
 from study.figures.text import count
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 METRIC = "accuracy_balanced"
 AT_END = {"epoch": EPOCH, "inference": "batch_average"}
@@ -19,7 +19,7 @@ AT_END = {"epoch": EPOCH, "inference": "batch_average"}
 @cache
 def runs() -> pd.DataFrame:
     """Rows of `results/betas` at the last epoch, with their readings."""
-    return by_reading(stored("betas", "beta", "loss_normalizer", "output_norm", **AT_END))
+    return by_reading(load_or_run("betas", "beta", "loss_normalizer", "output_norm", **AT_END))
 
 
 @states("{} values of \u2026 are run in {} readings")
@@ -57,7 +57,7 @@ def cost_of_full_weights() -> tuple:
 @states("costs standard BN {} and {} points against its best")
 def cost_of_choosing() -> tuple:
     """Weighted + BN in (ii) and (iii): best beta minus the one from `results/beta_folds`."""
-    chosen = chosen_betas(stored("beta_folds", "beta", "fold"), METRIC)
+    chosen = chosen_betas(load_or_run("beta_folds", "beta", "fold"), METRIC)
     beta = chosen[chosen.method == "wlf_sbn"].set_index("experiment").beta
     standard = runs().query("reading == 'reference' and method == 'wlf_sbn'")
     means = standard.pivot_table(METRIC, "beta", "experiment")

@@ -16,7 +16,7 @@ from study.figures.words import STATISTICS
 
 RATIO = "images of the largest class for one of the smallest"
 # Color, marker and line. Inverse frequencies are dashed; what is no method of the paper is gray.
-ARM_LOOKS = {
+LOOKS = {
     "Plain + BN": (METHOD_COLORS["lf_sbn"], "s", "-"),
     "CB-weighted + BN": (METHOD_COLORS["wlf_sbn"], "^", "-"),
     "CB-weighted + WBN": (METHOD_COLORS["wlf_wbn"], "o", "-"),
@@ -34,18 +34,18 @@ KIND_LOOKS = {
 
 
 def gains_by_ratio(rows: pd.DataFrame, baseline: str) -> Figure:
-    """Points ahead of one arm against the imbalance ratio, a line for each other arm.
+    """Points ahead of one variant against the imbalance ratio, a line for each other variant.
 
     Parameters
     ----------
     rows
-        Of `comparisons.gains`, one for each experiment and arm; bars are their
+        Of `comparisons.gains`, one for each experiment and variant; bars are their
         95 % intervals.
     baseline
-        The arm that the others are compared with: the line at zero.
+        The variant that the others are compared with: the line at zero.
     """
     shown = rows["method"].unique()
-    looks = {arm: look for arm, look in ARM_LOOKS.items() if arm in shown}
+    looks = {variant: look for variant, look in LOOKS.items() if variant in shown}
     grid = _by_ratio(rows, "method", looks, aspect=1.3)
     grid.set_axis_labels(RATIO, f"ahead of {baseline} (points)")
     return fitted(grid, 4, columns=2)
@@ -96,7 +96,7 @@ def _by_ratio(
 
 
 def by_class_size(panels: Mapping[str, pd.DataFrame], counts: Sequence[int]) -> Figure:
-    """Mean accuracy of each class, the classes in order of their size, a line for each arm.
+    """Mean accuracy of each class, the classes in order of their size, a line for each variant.
 
     Parameters
     ----------
@@ -110,13 +110,13 @@ def by_class_size(panels: Mapping[str, pd.DataFrame], counts: Sequence[int]) -> 
     classes = {f"accuracy_{k}": k for k in range(len(counts))}
     rows = table.melt(["title", "method"], list(classes), "class", "accuracy")
     rows = rows.assign(digit=rows["class"].map(classes), percent=100 * rows["accuracy"])
-    colors, markers, lines = zip(*ARM_LOOKS.values(), strict=True)
+    colors, markers, lines = zip(*LOOKS.values(), strict=True)
     grid = sns.relplot(
         rows, kind="line", x="digit", y="percent", row="title", hue="method", style="method",
-        hue_order=[arm for arm in ARM_LOOKS if arm in set(rows["method"])],
-        dashes={arm: DASHES[line] for arm, line in zip(ARM_LOOKS, lines, strict=True)},
-        palette=dict(zip(ARM_LOOKS, colors, strict=True)), markeredgewidth=0, markersize=6,
-        markers=dict(zip(ARM_LOOKS, markers, strict=True)), errorbar=None,
+        hue_order=[variant for variant in LOOKS if variant in set(rows["method"])],
+        dashes={variant: DASHES[line] for variant, line in zip(LOOKS, lines, strict=True)},
+        palette=dict(zip(LOOKS, colors, strict=True)), markeredgewidth=0, markersize=6,
+        markers=dict(zip(LOOKS, markers, strict=True)), errorbar=None,
     )  # fmt: skip
     grid.set(xticks=range(len(counts)))
     grid.set_xticklabels([f"{k}\n{n}" for k, n in enumerate(counts)])

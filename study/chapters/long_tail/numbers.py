@@ -12,11 +12,12 @@ from study.chapters.long_tail.comparisons import THIRDS, convolutions, gaps, set
 from study.chapters.long_tail.predictions import HIGH
 from study.chapters.numbers import states
 from study.chapters.three_experiments.predictions import pooling_changes
-from study.chapters.why.cause import BOTH_KINDS, TEN, gap
+from study.chapters.variants import TEN
+from study.chapters.why.cause import BOTH_KINDS, gap
 from study.engine.data import LONG_TAILED
 from study.engine.protocol import EPOCH
 from study.figures.text import count
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 
 @states(
@@ -42,7 +43,7 @@ def ratios() -> tuple:
 @states("a small convolutional network at {}")
 def ratio_of_convolutions() -> int:
     """The ratio in `results/convolution`."""
-    (experiment,) = stored("convolution").experiment.unique()
+    (experiment,) = load_or_run("convolution").experiment.unique()
     return LONG_TAILED[experiment]
 
 
@@ -108,7 +109,7 @@ def behind_at_200() -> tuple:
     found = gap(TEN, "accuracy_balanced", experiment="lt200", epoch=EPOCH).set_index("inference")
     first = differences()[differences().experiment == "lt200"].groupby("setting")["mean"].min()
     ours, again = first[["output BN", "output BN, pooled"]], found["mean"][list(BOTH_KINDS)]
-    seeds = stored("long_tail").seed.nunique()
+    seeds = load_or_run("long_tail").seed.nunique()
     return *-ours, count(seeds), *-again, count(found.n.iloc[0])
 
 

@@ -13,16 +13,16 @@ import pandas as pd
 from study.chapters.long_tail.comparisons import (
     THIRDS,
     WEIGHTS,
-    arm_means,
     convolutions,
     gaps,
     settings,
+    variant_means,
     wbn_minus_sbn,
 )
 from study.chapters.predictions import Prediction
 from study.engine.protocol import EPOCH, FAMILY
 from study.stats.intervals import paired_difference
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 DECLARED = "plans of long_tail, bare_output and convolution, 2026-11-16 10:43 UTC"
 HIGH = ["lt100", "lt200"]
@@ -50,7 +50,7 @@ def sign_grows(gap: pd.DataFrame) -> bool:
 
 def two_and_ten_classes() -> pd.DataFrame:
     """The gap with inverse frequencies, in experiment (iii) and with ten classes."""
-    two = stored("family", experiment="iii", epoch=EPOCH, **FAMILY[0])
+    two = load_or_run("family", experiment="iii", epoch=EPOCH, **FAMILY[0])
     two = paired_difference(two, "wlf_wbn", "wlf_sbn", "accuracy_balanced")
     ten = _gap("output BN")
     return pd.concat([two, ten[ten.weights == "IF-weighted"]], ignore_index=True)
@@ -69,11 +69,11 @@ def full_weights_cost_more(gap: pd.DataFrame) -> bool:
 
 
 def pooling() -> pd.DataFrame:
-    """What pooling changes for each arm, and what the gap is then.
+    """What pooling changes for each variant, and what the gap is then.
 
     The sampler is left out: the training set as one batch is not what it trained on.
     """
-    means = arm_means(_settings())
+    means = variant_means(_settings())
     change = (means["output BN, pooled"] - means["output BN"]).drop("Sampler + BN")
     gap = by_ratio(_gap("output BN, pooled"))
     return pd.concat({"change": change, "gap": gap}, names=["quantity", "of"])
@@ -125,7 +125,7 @@ def smaller_without(gap: pd.DataFrame) -> bool:
 
 def other_normalizer() -> pd.DataFrame:
     """The gap without output BN and with the data set's normalizer, and who is better still."""
-    means = arm_means(_settings())
+    means = variant_means(_settings())
     standard = means["output BN"].loc[STANDARD, HIGH]
     weighted = means["no output BN, data set"].loc[WEIGHTED, HIGH]
     still = standard.set_axis(WEIGHTS) - weighted.set_axis(WEIGHTS)
@@ -204,7 +204,7 @@ LONG_TAIL = (
             "IF-weighted + WBN is below Sampler + BN and Sampler + BN below IF-weighted + BN at "
             "every ratio; Adjusted + BN has the largest mean at 100 and 200."
         ),
-        evidence=lambda: arm_means(_settings())["output BN"],
+        evidence=lambda: variant_means(_settings())["output BN"],
         judge=alternatives_rank,
     ),
     Prediction(

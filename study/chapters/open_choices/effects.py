@@ -11,7 +11,7 @@ import pandas as pd
 from study.engine.protocol import EPOCH, FAMILY, METHODS, Protocol
 from study.stats.design import effects, level_means, misfit, responses
 from study.stats.intervals import intervals
-from study.stores.plan import stored
+from study.stores.plan import RESULTS, load_or_run, read_plan
 
 # The factors of results/study/plan.toml, the reference reading first. An `output_norm` that is
 # "on" is the method's own, which a plan leaves out.
@@ -47,10 +47,17 @@ LABELS = {
 }
 LOSSES = {"batch": "batch's Z", "dataset": "data set's Z"}
 OUTPUTS = {"on": "output BN", "none": "no output BN"}
+METRIC = "accuracy_balanced"  # of the chapter
 STATED = "batch_average"  # the inference that the paper states
 SUSPECTS = ("learning_rate", "loss_normalizer", "output_norm")
 PAIRS = tuple(itertools.combinations(SUSPECTS, 2))
 FITTED = (-2.0, 2.0)  # what a difference of fitted accuracies cannot exceed, in practice
+
+
+def stored_design() -> list[Protocol]:
+    """The protocols of results/study/plan.toml."""
+    protocols, _ = read_plan(RESULTS / "study" / "plan.toml")
+    return protocols
 
 
 def design_points(protocols: Sequence[Protocol]) -> pd.DataFrame:
@@ -168,7 +175,9 @@ def with_misfit(fitted: pd.DataFrame, keys: Sequence[str], value: str) -> pd.Dat
     )
 
 
-def all_effects(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> pd.DataFrame:
+def all_effects(
+    table: pd.DataFrame, protocols: Sequence[Protocol], metric: str = METRIC
+) -> pd.DataFrame:
     """What each choice, each kind of inference and each epoch changes against the reference.
 
     `choice_effects` of the factors and `column_effects` of what is read off the same networks,
@@ -203,7 +212,9 @@ def all_effects(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str)
     return changes.assign(name=changes["method"].map(METHODS), panel=panel)
 
 
-def misfits(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> pd.DataFrame:
+def misfits(
+    table: pd.DataFrame, protocols: Sequence[Protocol], metric: str = METRIC
+) -> pd.DataFrame:
     """How well the model of `choice_effects` fits each method, and WBN minus Weighted + BN.
 
     Parameters
@@ -236,15 +247,15 @@ def misfits(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> 
     )
 
 
-def direct_effects(metric: str) -> pd.DataFrame:
+def direct_effects(metric: str = METRIC) -> pd.DataFrame:
     """What choices change for Weighted + WBN in the eight readings, every one of which was run.
 
     The stores of the family and of the corrections, as far as `column_effects` can compare them:
     ten seeds, at epoch `EPOCH`.
     """
     only = {"epoch": EPOCH, "method": "wlf_wbn", "seed": range(10), "scale": "paper"}
-    family = stored("family", *FAMILY[0], "correction", **only)
-    corrected = pd.concat([family, stored("corrections", "correction", **only)])
+    family = load_or_run("family", *FAMILY[0], "correction", **only)
+    corrected = pd.concat([family, load_or_run("corrections", "correction", **only)])
     changes = [column_effects(family, name, LEVELS[name][0], metric) for name in FAMILY[0]]
     return pd.concat([*changes, column_effects(corrected, "correction", "frequency", metric)])
 
@@ -269,7 +280,10 @@ def direct_and_fraction(direct: pd.DataFrame, fraction: pd.DataFrame) -> pd.Data
 
 
 def leads(
-    table: pd.DataFrame, protocols: Sequence[Protocol], metric: str, baseline: str
+    table: pd.DataFrame,
+    protocols: Sequence[Protocol],
+    metric: str = METRIC,
+    baseline: str = "wlf_sbn",
 ) -> pd.DataFrame:
     """How far Weighted + WBN is ahead of another method, by the levels of `SUSPECTS`.
 
@@ -296,7 +310,9 @@ def leads(
     return ahead.assign(rate="rate " + ahead["learning_rate"].astype(str), setting=setting)
 
 
-def count_leads(table: pd.DataFrame, protocols: Sequence[Protocol], metric: str) -> pd.DataFrame:
+def count_leads(
+    table: pd.DataFrame, protocols: Sequence[Protocol], metric: str = METRIC
+) -> pd.DataFrame:
     """In how many cells of `leads` WBN is clearly ahead of each other method, and behind.
 
     Parameters

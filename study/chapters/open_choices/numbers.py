@@ -18,7 +18,7 @@ from study.engine.protocol import EPOCH
 from study.figures.text import COUNTS, count
 from study.stats.design import model_matrix
 from study.stats.intervals import paired_difference
-from study.stores.plan import RESULTS, read_plan, stored
+from study.stores.plan import RESULTS, load_or_run, read_plan
 
 METRIC = "accuracy_balanced"
 PROTOCOLS, _ = read_plan(RESULTS / "study" / "plan.toml")
@@ -31,7 +31,7 @@ PROTOCOLS, _ = read_plan(RESULTS / "study" / "plan.toml")
 )
 def design() -> tuple:
     """Choices besides output BN, kinds of statistics, epochs and runs in `results/study`."""
-    kinds, epochs = (stored("study")[column].nunique() for column in ("inference", "epoch"))
+    kinds, epochs = (load_or_run("study")[column].nunique() for column in ("inference", "epoch"))
     return count(len(LEVELS) - 1), count(kinds), count(epochs), runs("study")
 
 
@@ -45,14 +45,14 @@ def points_and_coefficients() -> tuple:
 @states("move weighted BN by up to {:.0f} points on average")
 def largest_effect() -> float:
     """The largest mean change that one choice makes in WBN's balanced accuracy, in points."""
-    effects = all_effects(stored("study"), PROTOCOLS, METRIC)
+    effects = all_effects(load_or_run("study"), PROTOCOLS, METRIC)
     return 100 * effects["mean"][effects.method == "wlf_wbn"].abs().max()
 
 
 @states("clearly behind Weighted + BN in {} of {} fitted cells and clearly ahead in {}")
 def clear_cells() -> tuple:
     """Fitted cells with an interval of WBN minus Weighted + BN below zero; all; above zero."""
-    lead = leads(stored("study", epoch=EPOCH, inference=STATED), PROTOCOLS, METRIC, "wlf_sbn")
+    lead = leads(load_or_run("study", epoch=EPOCH, inference=STATED), PROTOCOLS, METRIC, "wlf_sbn")
     ahead = (lead.low > 0).sum()
     return (lead.high < 0).sum(), len(lead), count(ahead) if ahead else "none"
 
@@ -73,7 +73,7 @@ def behind_by_normalizer() -> tuple:
 )
 def confirmed() -> tuple:
     """WBN minus Weighted + BN, `results/confirmation`: smallest, largest; pooled in (i), (iii)."""
-    fresh = stored("confirmation", epoch=EPOCH, seed=range(10, 40))
+    fresh = load_or_run("confirmation", epoch=EPOCH, seed=range(10, 40))
     lead = paired_difference(fresh, "wlf_wbn", "wlf_sbn", "accuracy_overall")
     means = lead.pivot(index="experiment", columns="inference", values="mean")
     ahead, behind = means[STATED], -means["pooled"]
@@ -86,5 +86,5 @@ def confirmed() -> tuple:
 )
 def recipe() -> tuple:
     """Candidates that validation chose from (`results/recipe`), and the epoch of its choice."""
-    (epoch,) = stored("recipe_test").epoch.unique()
-    return len(ranked(stored("recipe", *RECIPE), METRIC)), epoch
+    (epoch,) = load_or_run("recipe_test").epoch.unique()
+    return len(ranked(load_or_run("recipe", *RECIPE), METRIC)), epoch

@@ -1,0 +1,36 @@
+"""Chapter 11, what to use.
+
+It asks which weighted BN works, how much of that is its balance, and what else one could use:
+candidates that validation chooses among, their verdicts on the test set, baselines and a recipe.
+"""
+
+from study.chapters.repair.comparisons import leads, verdicts
+from study.chapters.repair.figures import leads_by_problem
+from study.chapters.repair.predictions import REPAIR
+from study.chapters.repair.recipe import CHOICES
+from study.chapters.repair.recipe import ranked as ranked_recipes
+from study.chapters.repair.tables import (
+    balance_by_loss,
+    baseline_means,
+    minus_weighted_loss,
+    recipe_leads,
+    secondary_endpoints,
+    tested_recipe,
+    validation,
+)
+
+__all__ = [
+    "CHOICES",
+    "REPAIR",
+    "balance_by_loss",
+    "baseline_means",
+    "leads",
+    "leads_by_problem",
+    "minus_weighted_loss",
+    "ranked_recipes",
+    "recipe_leads",
+    "secondary_endpoints",
+    "tested_recipe",
+    "validation",
+    "verdicts",
+]

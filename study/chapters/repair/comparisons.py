@@ -13,7 +13,7 @@ import pandas as pd
 from study.engine.data import EXPERIMENTS, LONG_TAILED
 from study.engine.protocol import Protocol
 from study.stats.intervals import paired_difference
-from study.stores.plan import RESULTS, read_plan, stored
+from study.stores.plan import RESULTS, load_or_run, read_plan
 
 DECLARED = "wbn/analysis/repair.py, 2026-11-17, before the runs"
 # The primary endpoint; everything else is secondary.
@@ -75,7 +75,7 @@ def labeled(store: str) -> pd.DataFrame:
         for p in protocols
     )
     labels.index = [p.hash for p in protocols]
-    rows = stored(store).join(labels[~labels.index.duplicated()], on="protocol")
+    rows = load_or_run(store).join(labels[~labels.index.duplicated()], on="protocol")
     return rows.sort_values(
         "experiment", key=lambda names: names.map(PROBLEMS.index), kind="stable"
     )

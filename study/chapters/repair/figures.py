@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 from matplotlib.figure import Figure
 
+from study.engine.data import EXPERIMENTS
 from study.figures.style import INK, panels
 
 MARKS = ("o", "D", "s")
+PROBLEMS = {
+    **{name: f"({name})" for name in EXPERIMENTS},
+    **{f"lt{ratio}": f"ratio {ratio}" for ratio in (50, 100, 200)},
+}
 
 
-def leads_by_problem(leads: pd.DataFrame, names: dict[str, str]) -> Figure:
+def leads_by_problem(leads: pd.DataFrame, names: Mapping[str, str] = PROBLEMS) -> Figure:
     """Each finalist's lead over standard BN with the same loss, in points, with 95 % intervals.
 
     Parameters

@@ -12,7 +12,7 @@ from study.chapters.repair.predictions import BALANCED, against, balance
 from study.engine.data import EXPERIMENTS
 from study.engine.protocol import FAMILY
 from study.figures.text import count, percent
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 
 @states("{0} candidates keep the idea", "chooses {1} finalists for each loss")
@@ -72,6 +72,6 @@ def adjustment() -> tuple:
 @states("in (iii) a weighted loss with standard BN has {} % after 10 epochs and {} % after 20")
 def by_epochs() -> tuple:
     """Balanced accuracy of Weighted + BN in (iii), reading 1 of `results/family`."""
-    runs = stored("family", method="wlf_sbn", experiment="iii", **FAMILY[0])
+    runs = load_or_run("family", method="wlf_sbn", experiment="iii", **FAMILY[0])
     means = runs.groupby("epoch").accuracy_balanced.mean()
     return tuple(percent(means[epoch], 2) for epoch in (10, 20))

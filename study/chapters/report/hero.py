@@ -28,7 +28,7 @@ from study.figures.style import (
 )
 from study.stats.intervals import intervals
 from study.stats.table_2 import TABLE_2
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 REFERENCE = "reference"
 METRIC = "accuracy_overall"
@@ -51,8 +51,8 @@ def hero_rows() -> pd.DataFrame:
         high and n.
     """
     runs = {
-        REFERENCE: stored("evaluation", epoch=EPOCH, inference=list(PANELS)),
-        "data set's normalizer": stored(
+        REFERENCE: load_or_run("evaluation", epoch=EPOCH, inference=list(PANELS)),
+        "data set's normalizer": load_or_run(
             "family", epoch=EPOCH, method=["wlf_sbn", "wlf_wbn"], **OTHER
         ),
     }

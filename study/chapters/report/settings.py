@@ -7,7 +7,7 @@ import pandas as pd
 from study.chapters.claims import CLAIMS, table_2_by_reading
 from study.stats.intervals import intervals
 from study.stats.table_2 import TABLE_2
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 STATED = "batch_average"
 OTHERS = ("pooled", "evaluation_set")  # inference statistics, of the reference reading only
@@ -30,7 +30,7 @@ def explored(epochs: range = range(1, 21)) -> tuple[pd.DataFrame, pd.Series]:
     verdicts : pandas.Series
         The outcome of C1 by `SETTING`.
     """
-    family, evaluation = stored("family"), stored("evaluation", inference=list(OTHERS))
+    family, evaluation = load_or_run("family"), load_or_run("evaluation", inference=list(OTHERS))
     tables = {
         (STATED, reading, epoch): rows
         for epoch in epochs

@@ -13,7 +13,7 @@ from functools import cache
 import pandas as pd
 
 from study.engine.protocol import IN_BATCHES, MIXED, MOMENTS, Protocol
-from study.stores.plan import RESULTS, read_plan, stored
+from study.stores.plan import RESULTS, load_or_run, read_plan
 
 DECLARED = "wbn/analysis/hypotheses.py, 2026-11-17, before the runs"
 EPOCHS = (1, 3, 10, 30)  # equally likely beforehand: Table 2 does not say
@@ -85,7 +85,7 @@ class Hypothesis:
 
 @cache
 def _rows(store: str) -> pd.DataFrame:
-    return stored(store)
+    return load_or_run(store)
 
 
 @cache

@@ -10,13 +10,11 @@ import sys
 
 import pandas as pd
 
+from study.chapters.three_experiments.thresholds import EXPERIMENT, SEED
 from study.engine.data import load_split
 from study.engine.protocol import EPOCH, METHODS, Protocol
 from study.engine.training import Trainer
-from study.stores.plan import RESULTS
 
-FILE = RESULTS / "margins.csv"
-EXPERIMENT, SEED = "iii", 0
 DIGITS = 3
 OTHER = f"{METHODS['wlf_wbn']}, loss normalized by the data set"
 NETWORKS = {
@@ -45,24 +43,6 @@ def trained_margins(epochs: int = EPOCH) -> pd.DataFrame:
         margin = logits[:, split.minority] - logits[:, 1 - split.minority]
         table[name] = margin.numpy().round(DIGITS)
     return pd.DataFrame(table)
-
-
-def stored_margins() -> pd.DataFrame:
-    """`trained_margins` as they were stored."""
-    return pd.read_csv(FILE)
-
-
-def balanced_accuracy(margin: pd.Series, minority: pd.Series, threshold: float = 0.0) -> float:
-    """Mean of the shares of minority margins above a threshold and of majority margins below.
-
-    Examples
-    --------
-    >>> margin, minority = pd.Series([-1.0, 0.5, 2.0]), pd.Series([False, False, True])
-    >>> balanced_accuracy(margin, minority), balanced_accuracy(margin, minority, 1.0)
-    (0.75, 1.0)
-    """
-    taken = margin > threshold
-    return float(taken[minority].mean() + (~taken)[~minority].mean()) / 2
 
 
 if __name__ == "__main__":

@@ -12,14 +12,14 @@ from study.stats.intervals import LEVEL, paired_difference
 from study.stats.power import equivalence_power
 from study.stats.scores import table_2_score
 from study.stats.table_2 import TABLE_2, audit, beside_paper
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 NORMALIZERS = 1, 5  # readings that differ in the loss normalizer only: batch, data set
 
 
 def runs(*stores: str) -> int:
     """How many runs the stores hold."""
-    return sum(len(stored(store)[["protocol", "seed"]].drop_duplicates()) for store in stores)
+    return sum(len(load_or_run(store)[["protocol", "seed"]].drop_duplicates()) for store in stores)
 
 
 @states("worst of the {} methods", "best of its {} methods", "{} methods are compared")
@@ -37,7 +37,7 @@ def methods() -> str:
 )
 def seeds_and_readings() -> tuple:
     """Seeds of each run in `results/family`, and readings of the paper's text."""
-    (seeds,) = set(stored("family").groupby("protocol").seed.nunique())
+    (seeds,) = set(load_or_run("family").groupby("protocol").seed.nunique())
     return seeds, count(len(FAMILY))
 
 
@@ -77,7 +77,7 @@ def level() -> str:
 )
 def differences() -> tuple:
     """Intervals behind C1's verdicts (overall accuracy): all, below zero, around zero."""
-    table = stored("family")
+    table = load_or_run("family")
     found = pd.concat(CLAIMS[0].under(reading, table).evidence for reading in FAMILY)
     around = (found.low <= 0) & (found.high >= 0)
     return len(found), (found.high < 0).sum(), count(around.sum())
@@ -86,13 +86,13 @@ def differences() -> tuple:
 @states("After the first epoch it is the best method in {} of the readings")
 def best_after_the_first_epoch() -> str:
     """Readings in which C1 is replicated at epoch 1."""
-    return count(held_by_epoch(CLAIMS[:1], stored("family"), [1]).loc[1, "C1"])
+    return count(held_by_epoch(CLAIMS[:1], load_or_run("family"), [1]).loc[1, "C1"])
 
 
 @states("in {} of {} readings {} seeds were too few for its margin")
 def too_few_seeds() -> tuple:
     """Readings in which C5 would hold with a chance below 0.1 % if nothing differed; seeds."""
-    claim, table = CLAIMS[4], pd.concat([stored("family"), stored("corrections")])
+    claim, table = CLAIMS[4], pd.concat([load_or_run("family"), load_or_run("corrections")])
     spreads = [claim.under(reading, table).evidence.sd for reading in FAMILY]
     hopeless = sum(equivalence_power(sd, claim.seeds, SAME) < 1e-3 for sd in spreads)
     return count(hopeless), count(len(FAMILY)), count(claim.seeds)
@@ -101,7 +101,7 @@ def too_few_seeds() -> tuple:
 @states("in (iii) {} and {} % of the minority class, where the paper has {} and {} %")
 def minority_with_standard_bn() -> tuple:
     """Minority accuracy of Plain + BN and Weighted + BN in reading 1, and as the paper has it."""
-    cells = beside_paper(table_2_by_reading(stored("family"))[1])
+    cells = beside_paper(table_2_by_reading(load_or_run("family"))[1])
     cells = cells.query("experiment == 'iii' and metric == 'accuracy_minority'")
     standard = cells.set_index("method").loc[["lf_sbn", "wlf_sbn"]]
     return *standard["mean"], *standard.paper
@@ -115,7 +115,7 @@ def inconsistent() -> str:
 
 def behind(metric: str) -> tuple:
     """Points by which WBN is behind Weighted + BN in (iii), for each of `NORMALIZERS`."""
-    tables = table_2_by_reading(stored("family", experiment="iii"))
+    tables = table_2_by_reading(load_or_run("family", experiment="iii"))
     gaps = [paired_difference(tables[n], "wlf_wbn", "wlf_sbn", metric) for n in NORMALIZERS]
     return tuple(-gap["mean"].item() for gap in gaps)
 
@@ -143,8 +143,8 @@ def behind_in_overall_accuracy() -> tuple:
 def minority_of_wbn() -> tuple:
     """WBN's minority accuracy in (iii): reading 1 by epoch, in the paper, and reading 5."""
     only = {"experiment": "iii", "method": "wlf_wbn", "inference": "batch_average"}
-    tables = [stored("family", **FAMILY[0], **only), stored("longer", **only)]
-    tables += [stored("family", **FAMILY[4], **only)]
+    tables = [load_or_run("family", **FAMILY[0], **only), load_or_run("longer", **only)]
+    tables += [load_or_run("family", **FAMILY[4], **only)]
     first, longer, other = (100 * t.groupby("epoch").accuracy_minority.mean() for t in tables)
     paper = TABLE_2.query("experiment == 'iii' and method == 'wlf_wbn'").set_index("metric").paper
     return *first[[5, 10, 20]], longer[100], paper["accuracy_minority"], other[20]
@@ -156,6 +156,6 @@ def minority_of_wbn() -> tuple:
 )
 def printed_scores() -> tuple:
     """Scores of Table 2's minority accuracies, then of our own runs, for readings 1 and 5."""
-    tables = table_2_by_reading(stored("family"))
+    tables = table_2_by_reading(load_or_run("family"))
     scores = [table_2_score(tables[n]) for n in NORMALIZERS]
     return tuple(score[name] for name in ("all nine", "own run") for score in scores)

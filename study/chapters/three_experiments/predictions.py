@@ -5,11 +5,11 @@ from __future__ import annotations
 import pandas as pd
 
 from study.chapters.claims import CLAIMS
-from study.chapters.predictions import Prediction
+from study.chapters.predictions import Prediction, evidence_of
 from study.chapters.why.interventions import runs_by_batch_size
 from study.engine.protocol import EPOCH, FAMILY
 from study.stats.intervals import intervals, paired_difference
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 DECLARED = "chapter 3, 2026-11-16 02:43 UTC"
 EARLY = 2  # the epoch at which the noise of the first epochs is looked at
@@ -18,21 +18,21 @@ UNMOVED = 0.005  # half a point
 
 def minority_gains() -> pd.DataFrame:
     """Minority accuracy, Weighted + WBN minus Weighted + BN, in each experiment and reading."""
-    family, claim = stored("family"), CLAIMS[2]
+    family, claim = load_or_run("family"), CLAIMS[2]
     gains = pd.concat(claim.under(reading, family).evidence for reading in FAMILY)
     return gains[gains.metric == "accuracy_minority"]
 
 
 def scale_changes() -> pd.DataFrame:
     """Overall accuracy of Weighted + WBN, the scale mean_one minus the paper's, in each reading."""
-    runs, claim = pd.concat([stored("family"), stored("corrections")]), CLAIMS[4]
+    runs, claim = pd.concat([load_or_run("family"), load_or_run("corrections")]), CLAIMS[4]
     changes = pd.concat(claim.under(reading, runs).evidence for reading in FAMILY)
     return changes[changes.method == "scale mean_one"]
 
 
 def pooling_changes() -> pd.DataFrame:
     """Minority accuracy with pooled statistics minus averages, on the same networks."""
-    runs = stored("evaluation", epoch=EPOCH, inference=["batch_average", "pooled"])
+    runs = load_or_run("evaluation", epoch=EPOCH, inference=["batch_average", "pooled"])
     return pd.concat(
         _pooled_minus_average(networks).assign(method=method)
         for method, networks in runs.groupby("method")
@@ -49,7 +49,7 @@ def pooling_by_batch_size() -> pd.DataFrame:
 
 def early_spread() -> pd.DataFrame:
     """Standard deviation over seeds of the minority accuracy after the first epochs."""
-    runs = stored("family", epoch=EARLY, method=["wlf_sbn", "wlf_wbn"], **FAMILY[0])
+    runs = load_or_run("family", epoch=EARLY, method=["wlf_sbn", "wlf_wbn"], **FAMILY[0])
     return intervals(runs, ["experiment", "method"], "accuracy_minority")
 
 
@@ -138,3 +138,9 @@ MISMATCH = (
         judge=_weighted_spreads_more,
     ),
 )
+JUDGED = tuple(MISMATCH[n - 1] for n in (1, 2, 3, 5))  # by the runs of this chapter
+
+
+def evidence(number: str) -> pd.DataFrame:
+    """The numbers that decide one of these predictions, such as "3.1"."""
+    return evidence_of(MISMATCH, number)

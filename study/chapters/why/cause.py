@@ -1,26 +1,22 @@
-"""Why Weighted + WBN loses the minority: arms of the interventions, the gap and its parts."""
+"""Why Weighted + WBN loses the minority: interventions, the gap to Weighted + BN and its parts."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 
 import pandas as pd
 
+from study.chapters.variants import TWO, paired, variant
 from study.chapters.why.shift_model import predicted
 from study.engine import EXPERIMENTS, METHODS
 from study.engine.protocol import EPOCH, Protocol
+from study.figures.words import words
 from study.stats.intervals import intervals
-from study.stores.plan import stored
 
-TWO, TEN = "cause", "cause_ten"  # the stores
 HARDER = ("ii", "iii")
 WEIGHTED_LOSS, NORMALIZERS = ("wlf_sbn", "wlf_wbn"), ("batch", "dataset")
 BOTH_KINDS = ("batch_average", "pooled")
-REFERENCE = {
-    "loss_normalizer": "batch", "learning_rate": 1e-3, "batch_size": 100, "epochs": EPOCH,
-    "statistics": "batch", "output_shift_start": 0.0, "output_shift_rate": 1.0,
-}  # fmt: skip
+THRESHOLDS = {"its own": "accuracy_balanced", "best": "accuracy_best_threshold"}
 FROZEN = {"output_shift_rate": 0.0}
 AS_IT_IS = "Weighted + WBN"
 # How the shift of Weighted + BN is learned, and in which layers Weighted + WBN has weights.
@@ -49,68 +45,23 @@ INTERVENTIONS = {
 }
 
 
-def arm(method: str, store: str = TWO, **changes: object) -> pd.DataFrame:
-    """Rows of one arm: a method with `changes` to the reference reading, other rows left out."""
-    norm = "weighted" if method == "wlf_wbn" else "standard"
-    norms = {"hidden_norm": norm, "output_norm": norm}
-    return stored(store, **{"method": method, **REFERENCE, **norms, **changes})
-
-
-def arms(method: str, changes: dict[str, dict], **only: object) -> pd.DataFrame:
-    """Rows of several arms, named by a column `arm`; of each, those that `only` says."""
-    rows = {label: arm(method, **own, **only) for label, own in changes.items()}
-    return pd.concat(rows, names=["arm"]).reset_index("arm")
-
-
-def paired(
-    combine: Sequence[tuple[float, pd.DataFrame]], metric: str = "accuracy_minority"
-) -> pd.DataFrame:
-    """Mean over seeds of a sum of arms with factors, with its 95 % interval.
-
-    Parameters
-    ----------
-    combine
-        Factors and rows of arms; seeds, experiments, epochs and kinds of statistics that all of
-        them have are taken together.
-    metric
-        The column.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns experiment, inference, epoch, mean, low, high, n and sd.
-
-    Examples
-    --------
-    >>> keys = {"experiment": "i", "inference": "pooled", "epoch": 20}
-    >>> a, b = (pd.DataFrame({"seed": [1, 2], **keys, "x": x}) for x in ([0.5, 0.7], [0.1, 0.1]))
-    >>> paired([(1, a), (-1, b)], "x")["mean"].round(3).tolist()
-    [0.5]
-    """
-    keys = ["experiment", "inference", "epoch", "seed"]
-    columns = [factor * rows.set_index(keys)[metric] for factor, rows in combine]
-    total = pd.concat(columns, axis=1, join="inner").sum(axis=1).rename(metric).reset_index()
-    size = sum(abs(factor) for factor, _ in combine)
-    return intervals(total, keys[:3], metric, (-size, size))
-
-
 def beyond_half(changed: pd.DataFrame, store: str, metric: str) -> pd.DataFrame:
-    """By how much an arm is nearer to Weighted + BN than to Weighted + WBN, from half way on.
+    """By how much a variant is nearer to Weighted + BN than to Weighted + WBN, from half way on.
 
-    The metric of the arm minus the mean of the two, paired over seeds: above zero, more than half
-    of the gap is gone.
+    The metric of the variant minus the mean of the two, paired over seeds. Above zero, more than
+    half of the gap is gone.
     """
-    standard, weighted = (arm(method, store) for method in WEIGHTED_LOSS)
+    standard, weighted = (variant(method, store) for method in WEIGHTED_LOSS)
     return paired([(1, changed), (-0.5, standard), (-0.5, weighted)], metric)
 
 
-def weighted_arms(store: str, **changes: object) -> dict[str, pd.DataFrame]:
+def weighted_variants(store: str, **changes: object) -> dict[str, pd.DataFrame]:
     """Rows of Weighted + WBN as it is and with each intervention, averages and pooled statistics.
 
-    Running sums are the averages of the arm that is trained with them.
+    Running sums are the averages of the variant that is trained with them.
     """
     known = {AS_IT_IS: {}} | INTERVENTIONS
-    rows = {label: arm("wlf_wbn", store, **own, **changes) for label, own in known.items()}
+    rows = {label: variant("wlf_wbn", store, **own, **changes) for label, own in known.items()}
     return {
         label: _averages_or_pooled(table.replace({"inference": {"running_sums": "batch_average"}}))
         for label, table in rows.items()
@@ -125,26 +76,68 @@ def _averages_or_pooled(rows: pd.DataFrame) -> pd.DataFrame:
 
 def remaining(store: str, metric: str, **changes: object) -> dict[str, pd.DataFrame]:
     """Gap of Weighted + WBN to Weighted + BN, as it is and with each intervention, by seed."""
-    standard = arm("wlf_sbn", store, **changes)
-    weighted = weighted_arms(store, **changes)
+    standard = variant("wlf_sbn", store, **changes)
+    weighted = weighted_variants(store, **changes)
     return {label: paired([(1, rows), (-1, standard)], metric) for label, rows in weighted.items()}
 
 
-def arm_means(store: str, metric: str, **changes: object) -> pd.DataFrame:
+def variant_means(store: str, metric: str, **changes: object) -> pd.DataFrame:
     """Means of both weighted methods, and of WBN with each intervention, with 95 % intervals.
 
     Columns arm, experiment, inference, mean, low, high, n and sd.
     """
-    standard = _averages_or_pooled(arm("wlf_sbn", store, **changes))
-    known = {METHODS["wlf_sbn"]: standard, **weighted_arms(store, **changes)}
+    standard = _averages_or_pooled(variant("wlf_sbn", store, **changes))
+    known = {METHODS["wlf_sbn"]: standard, **weighted_variants(store, **changes)}
     rows = pd.concat(known, names=["arm"]).reset_index("arm")
     return intervals(rows, ["arm", "experiment", "inference"], metric)
 
 
 def gap(store: str, metric: str, **changes: object) -> pd.DataFrame:
     """Weighted + WBN minus Weighted + BN in the same setting and seed, at every stored epoch."""
-    standard, weighted = (arm(method, store, **changes) for method in WEIGHTED_LOSS)
+    standard, weighted = (variant(method, store, **changes) for method in WEIGHTED_LOSS)
     return paired([(1, weighted), (-1, standard)], metric)
+
+
+def gap_at_thresholds(**changes: object) -> pd.DataFrame:
+    """The `gap` with two classes in balanced accuracy, at either of `THRESHOLDS`, a column."""
+    gaps = {name: gap(TWO, metric, **changes) for name, metric in THRESHOLDS.items()}
+    return _named(gaps, "threshold")
+
+
+def gap_by_loss() -> pd.DataFrame:
+    """The `gap` in balanced accuracy in (iii), by what normalizes the loss, in words."""
+    gaps = {
+        z: gap(TWO, "accuracy_balanced", experiment="iii", loss_normalizer=z) for z in NORMALIZERS
+    }
+    rows = _by_loss(gaps)
+    return rows[rows.inference.isin(BOTH_KINDS)]
+
+
+def gap_when_frozen() -> pd.DataFrame:
+    """The `gap` in balanced accuracy at the end where both methods have a frozen shift."""
+    rows = gap(TWO, "accuracy_balanced", **FROZEN)
+    return rows[rows.inference.isin(BOTH_KINDS) & (rows.epoch == EPOCH)][::-1]
+
+
+def freezing(method: str, store: str = TWO, **only: object) -> pd.DataFrame:
+    """What a frozen shift changes in a method's balanced accuracy at the end."""
+    frozen, learned = (variant(method, store, **changes, **only) for changes in (FROZEN, {}))
+    rows = paired([(1, frozen), (-1, learned)], "accuracy_balanced")
+    return rows[rows.epoch == EPOCH]
+
+
+def parts_by_loss() -> pd.DataFrame:
+    """The `parts` of the gap with two classes, by what normalizes the loss, in words."""
+    return _by_loss({z: parts(TWO, loss_normalizer=z) for z in NORMALIZERS})
+
+
+def _by_loss(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    return _named({f"loss normalized by {words(z)}": rows for z, rows in tables.items()}, "loss")
+
+
+def _named(tables: dict[str, pd.DataFrame], name: str) -> pd.DataFrame:
+    """One table, with the keys in a column."""
+    return pd.concat(tables, names=[name]).reset_index(name)
 
 
 def parts(store: str, **changes: object) -> pd.DataFrame:
@@ -154,8 +147,8 @@ def parts(store: str, **changes: object) -> pd.DataFrame:
     also taken at the threshold that suits each network best: what no threshold can repair.
     Columns part, experiment, inference, mean, low, high, n and sd.
     """
-    standard, weighted = (arm(method, store, **changes) for method in WEIGHTED_LOSS)
-    frozen = arm("wlf_wbn", store, **FROZEN, **changes)
+    standard, weighted = (variant(method, store, **changes) for method in WEIGHTED_LOSS)
+    frozen = variant("wlf_wbn", store, **FROZEN, **changes)
     pairs = {
         "gap": (weighted, standard),
         "regained": (frozen, weighted),
@@ -182,7 +175,7 @@ def drifts() -> tuple[pd.DataFrame, pd.DataFrame]:
         EXPERIMENTS, WEIGHTED_LOSS, NORMALIZERS
     ):
         names = {"experiment": experiment, "method": method, "loss_normalizer": normalizer}
-        rows = arm(**names, inference="pooled")
+        rows = variant(**names, inference="pooled")
         networks.append(rows[["seed", "epoch", "shift", "gain"]].assign(**names))
         seeds = range(rows.seed.min(), rows.seed.max() + 1)
         model.append(predicted(Protocol.paper(**names), seeds).assign(**names))
@@ -196,7 +189,7 @@ def farther_drifts() -> pd.DataFrame:
     """
     rows = {}
     for label, (method, changes) in FARTHER.items():
-        runs = arm(method, experiment="iii", inference="pooled", **changes)
+        runs = variant(method, experiment="iii", inference="pooled", **changes)
         seeds = range(runs.seed.min(), runs.seed.max() + 1)
         model = predicted(Protocol.paper("iii", method, **changes), seeds)
         last = (table[table.epoch == table.epoch.max()]["shift"].mean() for table in (runs, model))

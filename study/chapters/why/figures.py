@@ -1,4 +1,4 @@
-"""Figures of the cause: one curve, the drift of the shift, and what each intervention leaves."""
+"""Figures of the cause: one curve, the drift of the shift, what interventions leave, probes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from scipy.optimize import isotonic_regression
 
 from study.engine.data import ALL_EXPERIMENTS, EXPERIMENTS
 from study.engine.protocol import METHODS
-from study.figures.runs import CLASS_COLORS, GIVEN, low_mean_high
-from study.figures.style import INK, MARKERS, METHOD_COLORS, fitted
+from study.figures.runs import CLASS_COLORS, GIVEN, interval, low_mean_high
+from study.figures.style import INK, MAJORITY, MARKERS, METHOD_COLORS, MINORITY, fitted
 
 METHOD_NAMES = {METHODS[method]: color for method, color in METHOD_COLORS.items()}
 NAME_MARKERS = {METHODS[method]: marker for method, marker in MARKERS.items()}
 KINDS = {"batch_average": "averages", "pooled": "pooled"}
 NORMALIZERS = {"batch": "loss normalized by the batch", "dataset": "by the data set"}
+PROBES = {"minority_weight": "minority's weight", "majority_weight": "majority's weight"}
 DASHES = {"batch": "-", "dataset": "--"}  # as seaborn gives them, the first one first
 
 
@@ -45,7 +46,7 @@ def one_curve(settings: Mapping[str, pd.DataFrame]) -> Figure:
     return fitted(grid, 2.9, columns=2)
 
 
-def positions(networks: Mapping[str, pd.DataFrame]) -> Figure:
+def position_histograms(networks: Mapping[str, pd.DataFrame]) -> Figure:
     """Where test images lie between the training classes, with the threshold, network by network.
 
     Parameters
@@ -67,7 +68,7 @@ def positions(networks: Mapping[str, pd.DataFrame]) -> Figure:
     return fitted(grid, 0.9 + 1.1 * len(networks))
 
 
-def drift(measured: pd.DataFrame, model: pd.DataFrame) -> Figure:
+def drift_curves(measured: pd.DataFrame, model: pd.DataFrame) -> Figure:
     """The output's shift against epochs: dots are networks, lines the counting model.
 
     Parameters
@@ -122,3 +123,34 @@ def remaining_gaps(gaps: Mapping[str, pd.DataFrame], title: str) -> Figure:
     grid.set_axis_labels("", "")
     grid.figure.supxlabel(title, size="medium")
     return fitted(grid, 1.1 + 0.36 * len(gaps), columns=2)
+
+
+def either_weight(runs: Mapping[str, pd.DataFrame]) -> Figure:
+    """Share of test images taken for the minority, with either weight, and 95 % intervals.
+
+    Parameters
+    ----------
+    runs
+        For each label, from top to bottom, rows of ``sweep`` of one protocol with the probes
+        "minority_weight" and "majority_weight", at one epoch.
+    """
+    table = pd.concat(runs, names=["label"]).reset_index("label")
+    table["minority images"] = 100 * table["accuracy_minority"]
+    table["majority images"] = 100 * (1 - table["accuracy_majority"])
+    rows = table.assign(weight=table["inference"].map(PROBES)).melt(
+        ["label", "weight"], ["minority images", "majority images"], "images", "taken"
+    )
+    grid = sns.catplot(
+        rows, kind="point", x="taken", y="label", col="images", hue="weight",
+        hue_order=PROBES.values(), palette=[MINORITY, MAJORITY], markers=["D", "o"],
+        linestyle="none", markersize=5, linewidth=1.5, errorbar=interval,
+    )  # fmt: skip
+    means = rows.groupby(["images", "label", "weight"])["taken"].mean().unstack()
+    for images, axis in grid.axes_dict.items():
+        ends = means.loc[images].loc[list(runs)]
+        axis.hlines(range(len(runs)), ends.min(axis=1), ends.max(axis=1), INK, lw=1, zorder=0)
+    grid.set(xlim=(-4, 104), xticks=[0, 50, 100])
+    grid.set_titles("{col_name}")
+    grid.set_axis_labels("", "")
+    grid.figure.supxlabel("taken for the minority (%)", size="medium")
+    return fitted(grid, 1.2 + 0.36 * len(runs), columns=2)

@@ -7,11 +7,12 @@ from functools import partial
 
 import pandas as pd
 
-from study.chapters.why.cause import HARDER, paired
+from study.chapters.variants import paired
+from study.chapters.why.cause import HARDER
 from study.chapters.why.shift_model import predicted
 from study.engine.protocol import EPOCH, FAMILY, PROBES, Protocol
 from study.stats.intervals import paired_difference
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 # Where runs with batches of each size are, and the epoch by which they have made as many steps.
 SIZES = {100: ("evaluation", EPOCH), 200: ("mechanism", 2 * EPOCH), 500: ("mechanism", 5 * EPOCH)}
@@ -30,12 +31,14 @@ def ladder() -> dict[str, pd.DataFrame]:
         For each intervention rows of `paired_difference`.
     """
     batch, dataset = {"loss_normalizer": "batch"}, {"loss_normalizer": "dataset"}
-    reference = stored("family", epoch=EPOCH, **FAMILY[0], **BOTH)
-    oversampling = stored("control", epoch=EPOCH, experiment=HARDER).assign(method="oversampling")
+    reference = load_or_run("family", epoch=EPOCH, **FAMILY[0], **BOTH)
+    oversampling = load_or_run("control", epoch=EPOCH, experiment=HARDER).assign(
+        method="oversampling"
+    )
     interventions = {
         "reference": reference,
-        "pooled statistics": stored("evaluation", epoch=EPOCH, inference="pooled", **BOTH),
-        "loss: data set": stored("family", epoch=EPOCH, **FAMILY[0] | dataset, **BOTH),
+        "pooled statistics": load_or_run("evaluation", epoch=EPOCH, inference="pooled", **BOTH),
+        "loss: data set": load_or_run("family", epoch=EPOCH, **FAMILY[0] | dataset, **BOTH),
         "batches of 200": larger_batches(batch_order="reshuffle", **batch),
         "… loss: data set": larger_batches(batch_order="reshuffle", **dataset),
         "… stratified": larger_batches(batch_order="stratified", **batch),
@@ -49,7 +52,9 @@ def ladder() -> dict[str, pd.DataFrame]:
 def larger_batches(**choices: object) -> pd.DataFrame:
     """Rows of both methods in batches of 200, averages, after as many steps as with 100."""
     store, epoch = SIZES[200]
-    return stored(store, batch_size=200, epoch=epoch, inference="batch_average", **BOTH, **choices)
+    return load_or_run(
+        store, batch_size=200, epoch=epoch, inference="batch_average", **BOTH, **choices
+    )
 
 
 def normalizer_effects() -> pd.DataFrame:
@@ -113,14 +118,14 @@ def runs_by_batch_size() -> pd.DataFrame:
     only = {"method": "wlf_wbn", "experiment": HARDER, "batch_order": "reshuffle",
             "loss_normalizer": "batch", "inference": ("batch_average", "pooled")}  # fmt: skip
     return pd.concat(
-        stored(store, "batch_size", batch_size=size, epoch=epoch, **only)
+        load_or_run(store, "batch_size", batch_size=size, epoch=epoch, **only)
         for size, (store, epoch) in SIZES.items()
     )
 
 
 def probed() -> dict[str, pd.DataFrame]:
     """Rows of the probe of weights in (iii), by setting; BN, which sees none, is the null."""
-    probe = partial(stored, "probe", experiment="iii")
+    probe = partial(load_or_run, "probe", experiment="iii")
     weighted = partial(probe, method="wlf_wbn")
     return {
         "Weighted + BN": probe(method="wlf_sbn"),

@@ -6,19 +6,17 @@ from functools import cache
 
 from study.chapters.numbers import states
 from study.chapters.three_experiments.numbers import runs
+from study.chapters.variants import TEN, TWO, variant
 from study.chapters.why.cause import (
     BOTH_KINDS,
     INTERVENTIONS,
     NORMALIZERS,
-    TEN,
-    TWO,
-    arm,
     gap,
     parts,
 )
 from study.chapters.why.predictions import shifts
 from study.engine.protocol import EPOCH
-from study.stores.plan import stored
+from study.stores.plan import load_or_run
 
 
 @cache
@@ -90,7 +88,7 @@ def thresholds() -> tuple:
     settings = [("wlf_sbn", "pooled", "batch")]
     settings += [("wlf_wbn", kind, n) for n in NORMALIZERS for kind in BOTH_KINDS]
     tables = [
-        arm(method, experiment="iii", epoch=20, inference=kind, loss_normalizer=normalizer)
+        variant(method, experiment="iii", epoch=20, inference=kind, loss_normalizer=normalizer)
         for method, kind, normalizer in settings
     ]
     return tuple(table.relative_threshold.mean() for table in tables)
@@ -107,12 +105,12 @@ def drift() -> tuple:
 def lost_with_running_sums() -> float:
     """Percent of the minority in (iii) that WBN with running sums misses (`results/cause`)."""
     only = {"experiment": "iii", "epoch": EPOCH, "inference": "running_sums"}
-    found = arm("wlf_wbn", **INTERVENTIONS["running sums"], **only)
+    found = variant("wlf_wbn", **INTERVENTIONS["running sums"], **only)
     return 100 * (1 - found.accuracy_minority.mean())
 
 
 @states("nothing else had used ({0} runs", "on seeds {1} to {2}")
 def fresh_runs() -> tuple:
     """Runs in `results/cause` and `results/cause_ten`; their first and last seed."""
-    seeds = [stored(store).seed for store in (TWO, TEN)]
+    seeds = [load_or_run(store).seed for store in (TWO, TEN)]
     return runs(TWO, TEN), min(map(min, seeds)), max(map(max, seeds))

@@ -14,9 +14,7 @@ from study.chapters.why.cause import FROZEN
 from study.engine.protocol import METHODS, Protocol
 from study.engine.threshold import minority_signal
 from study.engine.training import Trainer
-from study.stores.plan import RESULTS
 
-FILE = RESULTS / "positions.csv"
 EXPERIMENT, SEED, INFERENCE = "iii", 100, "pooled"
 DIGITS = 4
 NETWORKS = {
@@ -47,12 +45,6 @@ def trained_positions(protocol: Protocol) -> pd.DataFrame:
         "position": (tau + signal.double().numpy() / separation).round(DIGITS),
         "relative_threshold": round(tau, DIGITS),
     })  # fmt: skip
-
-
-def stored_positions() -> dict[str, pd.DataFrame]:
-    """`trained_positions` of each of `NETWORKS`, as they were stored."""
-    table = pd.read_csv(FILE)
-    return {name: table[table.network == name].drop(columns="network") for name in NETWORKS}
 
 
 if __name__ == "__main__":

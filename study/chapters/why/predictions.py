@@ -9,18 +9,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from study.chapters.predictions import Prediction
+from study.chapters.predictions import Prediction, evidence_of
+from study.chapters.variants import REFERENCE, TEN, TWO, paired, variant
 from study.chapters.why.cause import (
     BOTH_KINDS,
     FROZEN,
     HARDER,
     NORMALIZERS,
-    REFERENCE,
-    TEN,
-    TWO,
-    arm,
     beyond_half,
-    paired,
 )
 from study.chapters.why.shift_model import equilibrium, predicted, threshold
 from study.chapters.why.threshold_curve import ratios
@@ -29,7 +25,7 @@ from study.engine.protocol import EPOCH, Protocol
 
 DECLARED = "wbn/analysis/predictions_cause.py, 2026-11-16, before the runs"
 SEEDS = range(100, 120)
-# Arms whose shift the counting model predicts.
+# Variants whose shift the counting model predicts.
 COUNTED = (
     *(("wlf_sbn", {"loss_normalizer": n}) for n in NORMALIZERS),
     *(("wlf_wbn", {"loss_normalizer": n}) for n in NORMALIZERS),
@@ -49,9 +45,9 @@ def shifts() -> pd.DataFrame:
     rows = []
     for experiment in EXPERIMENTS:
         for method, changes in COUNTED:
-            # All arms have pooled statistics; a shift is the same under every kind.
+            # All variants have pooled statistics; a shift is the same under every kind.
             only = {**changes, "experiment": experiment, "inference": "pooled"}
-            measured = arm(method, **only).groupby("epoch")[["shift", "gain"]].mean()
+            measured = variant(method, **only).groupby("epoch")[["shift", "gain"]].mean()
             model = predicted(Protocol.paper(experiment, method, **REFERENCE | changes), SEEDS)
             model = model.groupby("epoch")[["shift", "gain"]].mean().add_suffix("_predicted")
             both = measured.join(model).loc[[5, EPOCH]].reset_index()
@@ -70,7 +66,7 @@ def at_rest() -> pd.DataFrame:
     minority, majority = sorted(load_split("iii", SEEDS[0]).counts.int().tolist())
     rows = []
     for method in ("wlf_sbn", "wlf_wbn"):
-        runs = arm(method, experiment="iii", inference="pooled", epochs=100, epoch=100)
+        runs = variant(method, experiment="iii", inference="pooled", epochs=100, epoch=100)
         shift, gain = runs[["shift", "gain"]].mean()
         rest = equilibrium((majority, minority), 100, gain, weighted=method == "wlf_wbn")
         rows.append({"method": method, "shift": shift, "gain": gain, "equilibrium": rest})
@@ -88,7 +84,7 @@ def thresholds() -> pd.DataFrame:
     for experiment in EXPERIMENTS:
         for normalizer in NORMALIZERS:
             changes = {"loss_normalizer": normalizer}
-            runs = _at_end(arm("wlf_wbn", experiment=experiment, inference="pooled", **changes))
+            runs = _at_end(variant("wlf_wbn", experiment=experiment, inference="pooled", **changes))
             model = predicted(Protocol.paper(experiment, "wlf_wbn", **changes), SEEDS)
             shift, gain = _at_end(model)[["shift", "gain"]].mean()
             rows.append({
@@ -105,7 +101,7 @@ def curves() -> pd.DataFrame:
 
 def frozen_weighted() -> pd.DataFrame:
     """Minority accuracy of WBN without a learned shift, beyond half of the way to BN's."""
-    return _hard(beyond_half(arm("wlf_wbn", **FROZEN), TWO, "accuracy_minority"))
+    return _hard(beyond_half(variant("wlf_wbn", **FROZEN), TWO, "accuracy_minority"))
 
 
 def _hard(table: pd.DataFrame) -> pd.DataFrame:
@@ -115,15 +111,17 @@ def _hard(table: pd.DataFrame) -> pd.DataFrame:
 
 def frozen_standard() -> pd.DataFrame:
     """Majority accuracy of Weighted + BN, shift frozen minus learned."""
-    change = paired([(1, arm("wlf_sbn", **FROZEN)), (-1, arm("wlf_sbn"))], "accuracy_majority")
+    change = paired(
+        [(1, variant("wlf_sbn", **FROZEN)), (-1, variant("wlf_sbn"))], "accuracy_majority"
+    )
     return _at_end(change[change.inference.isin(BOTH_KINDS)])
 
 
 def drifted_standard() -> pd.DataFrame:
     """Weighted + BN with a farther shift, beyond half of the way to it; and the shifts."""
-    weighted, rows = _shift(arm("wlf_wbn")), []
+    weighted, rows = _shift(variant("wlf_wbn")), []
     for changes in ({"output_shift_start": -1.0}, {"output_shift_rate": 3.0}):
-        drifted = arm("wlf_sbn", **changes)
+        drifted = variant("wlf_sbn", **changes)
         table = _hard(beyond_half(drifted, TWO, "accuracy_minority"))
         shifts = {"shift": _shift(drifted), "shift_wbn": weighted}
         found = {name: table.experiment.map(values) for name, values in shifts.items()}
@@ -138,7 +136,7 @@ def _shift(rows: pd.DataFrame) -> pd.Series:
 
 def statistics_by_layer() -> pd.DataFrame:
     """Mean relative threshold and minority accuracy of Weighted + WBN, by kind of statistics."""
-    runs = _at_end(arm("wlf_wbn", experiment=HARDER))
+    runs = _at_end(variant("wlf_wbn", experiment=HARDER))
     columns = ["relative_threshold", "accuracy_minority"]
     return runs.groupby(["experiment", "inference"])[columns].mean().reset_index()
 
@@ -153,35 +151,37 @@ def _averages_behind_pooled_win(table: pd.DataFrame) -> bool:
 
 def without_leak() -> pd.DataFrame:
     """Minority accuracy of Weighted + WBN, cross-fitted minus as it is, with pooled statistics."""
-    change = paired([(1, arm("wlf_wbn", statistics="cross_fitted")), (-1, arm("wlf_wbn"))])
+    change = paired([(1, variant("wlf_wbn", statistics="cross_fitted")), (-1, variant("wlf_wbn"))])
     return _hard(change[change.inference == "pooled"])
 
 
 def without_noise() -> pd.DataFrame:
     """Minority accuracy with running sums, beyond half of the way; with their own statistics."""
-    runs = arm("wlf_wbn", statistics="running_sums", inference="running_sums")
+    runs = variant("wlf_wbn", statistics="running_sums", inference="running_sums")
     own = pd.concat(runs.assign(inference=kind) for kind in BOTH_KINDS)
     return _hard(beyond_half(own, TWO, "accuracy_minority"))
 
 
 def best_thresholds() -> pd.DataFrame:
     """Balanced accuracy at the best threshold, Weighted + WBN minus Weighted + BN."""
-    difference = paired([(1, arm("wlf_wbn")), (-1, arm("wlf_sbn"))], "accuracy_best_threshold")
+    difference = paired(
+        [(1, variant("wlf_wbn")), (-1, variant("wlf_sbn"))], "accuracy_best_threshold"
+    )
     return _at_end(difference[difference.inference.isin(BOTH_KINDS)])
 
 
 def ten_frozen_weighted() -> pd.DataFrame:
     """Balanced accuracy of Weighted + WBN with ten classes, shifts frozen minus learned."""
-    frozen, learned = (arm("wlf_wbn", TEN, **changes) for changes in (FROZEN, {}))
+    frozen, learned = (variant("wlf_wbn", TEN, **changes) for changes in (FROZEN, {}))
     change = paired([(1, frozen), (-1, learned)], "accuracy_balanced")
     return _at_end(change[change.inference.isin(BOTH_KINDS)])
 
 
 def ten_without_noise() -> pd.DataFrame:
     """Balanced accuracy with ten classes, running sums minus Weighted + WBN as it is."""
-    runs = arm("wlf_wbn", TEN, statistics="running_sums", inference="running_sums")
+    runs = variant("wlf_wbn", TEN, statistics="running_sums", inference="running_sums")
     own = pd.concat(runs.assign(inference=kind) for kind in BOTH_KINDS)
-    return _at_end(paired([(1, own), (-1, arm("wlf_wbn", TEN))], "accuracy_balanced"))
+    return _at_end(paired([(1, own), (-1, variant("wlf_wbn", TEN))], "accuracy_balanced"))
 
 
 CAUSE = (
@@ -375,3 +375,8 @@ CAUSE = (
         judge=_only_weighted_rests,
     ),
 )
+
+
+def evidence(number: str) -> pd.DataFrame:
+    """The numbers that decide one of the predictions of this chapter, such as "7.3"."""
+    return evidence_of(CAUSE, number)

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import isotonic_regression
 
-from study.chapters.why.cause import BOTH_KINDS, HARDER, TWO, WEIGHTED_LOSS, arm
-from study.stores.plan import stored
+from study.chapters.variants import TWO, variant
+from study.chapters.why.cause import BOTH_KINDS, HARDER, WEIGHTED_LOSS
+from study.stores.plan import load_or_run
 
 
 def settings(experiment: str) -> pd.DataFrame:
@@ -17,11 +18,16 @@ def settings(experiment: str) -> pd.DataFrame:
     two references, also after the first and the fifth epoch. Running sums enter with pooled
     statistics, which theirs hardly differ from.
     """
-    runs = stored(TWO, "epochs", experiment=experiment, inference=BOTH_KINDS)
-    references = pd.concat(arm(m, experiment=experiment) for m in WEIGHTED_LOSS).protocol
+    runs = load_or_run(TWO, "epochs", experiment=experiment, inference=BOTH_KINDS)
+    references = pd.concat(variant(m, experiment=experiment) for m in WEIGHTED_LOSS).protocol
     kept = runs[runs.protocol.isin(references) | (runs.epoch == runs.epochs)]
     keys = ["protocol", "method", "inference", "epoch"]
     return kept.groupby(keys)[["relative_threshold", "accuracy_minority"]].mean().reset_index()
+
+
+def harder_settings() -> dict[str, pd.DataFrame]:
+    """The `settings` of (ii) and of (iii)."""
+    return {experiment: settings(experiment) for experiment in HARDER}
 
 
 def left_out_errors(table: pd.DataFrame) -> pd.DataFrame:

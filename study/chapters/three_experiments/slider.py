@@ -10,7 +10,7 @@ import torch
 from IPython.display import HTML
 from matplotlib.ticker import MaxNLocator
 
-from study.chapters.three_experiments.margins import balanced_accuracy
+from study.chapters.three_experiments.thresholds import balanced_accuracy
 from study.engine.threshold import best_balanced_accuracy
 from study.figures.interactive.frame import button, choice, html_table, page, slider
 from study.figures.text import MINUS, percent
