@@ -1,9 +1,10 @@
 """Run the tests as other processors would: one setting of arithmetic after the other.
 
-A processor decides which kernels OpenBLAS (for NumPy and SciPy), ATen and MKL (for PyTorch) and
-NumPy itself take, and so the last bits of a result. Each setting here makes one of them choose
-as it would elsewhere. What is computed from stored rows has to print the same digits under all
-settings; what is trained has to agree within the tolerances of ``wbn verify``.
+OpenBLAS (for NumPy and SciPy), ATen and MKL (for PyTorch) and NumPy itself choose their kernels by
+the processor, and the kernels decide the last bits of a result. Each setting makes one of these
+libraries choose as it would on another processor; the last one changes the number of threads.
+Numbers computed from stored rows must be the same in print under all settings. Networks that are
+trained again must agree within the tolerances of ``wbn verify``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python tools/environment.py install [INDEX]  # INDEX: of PyTorch's CPU wheels, to leave out CUDA
     python tools/environment.py uv ARGUMENT ...  # the uv of .venv
 
-It runs before anything is installed, so it imports nothing but the standard library.
+This script runs before anything is installed, so it imports nothing but the standard library.
 """
 
 from __future__ import annotations

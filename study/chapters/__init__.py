@@ -1,4 +1,5 @@
-"""A folder a chapter: its tables, figures, predictions, and the numbers that its prose states.
+"""A folder for each chapter: its tables, figures, predictions, and the numbers in its prose.
 
-A folder offers by name what its page uses. What every page needs is in `study.chapters.page`.
+The ``__init__.py`` of a folder offers the names that its page uses. What every page needs is in
+`study.chapters.page`.
 """

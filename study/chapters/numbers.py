@@ -1,8 +1,8 @@
 """Numbers that pages state in sentences, each with the function that computes it.
 
 The text of a page contains its numbers literally. A function in the chapter's module `numbers`
-computes them again, and `states` gives the words in which pages state them. A test compares the
-two, and complains about every number that no function computes.
+computes them again; its decorator `states` has the words in which pages state them. A test
+compares text and functions, and complains about every number that no function computes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Variants of the two weighted methods: stored runs that differ in one choice, and their pairing.
 
-The runs of results/cause and results/cause_ten. A variant has some changes to the reference
-reading. Chapters compare variants seed by seed.
+The runs are those of results/cause and results/cause_ten. A variant is the reference reading with
+some changes. Chapters compare variants seed by seed.
 """
 
 from __future__ import annotations

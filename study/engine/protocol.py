@@ -68,7 +68,7 @@ class Protocol:
     """One reading of the paper's experiments; the defaults are the reference reading.
 
     An annotation says which values a field may have; a field that is None by default may also be
-    None. `resolved` replaces most of these by what follows from the method or from `epochs`.
+    None. `resolved` replaces most None by the value that follows from the method or from `epochs`.
     "Stated" marks what the paper states; *what we had to choose stands in italics*.
 
     Data
@@ -92,7 +92,7 @@ class Protocol:
         200 units with ReLU. Stated. "conv" has its own sizes and takes no `hidden`; "sigmoid" and
         "tanh" are hypotheses about Table 2.
     initialization
-        "xavier_uniform" or "xavier_normal". Stated as Xavier's; *uniform is our reading*.
+        "xavier_uniform" or "xavier_normal". Xavier is stated; *uniform is our reading*.
         "he_normal", "lecun_normal" (Chainer's default) and "torch_uniform" (that of `nn.Linear`)
         are hypotheses about Table 2.
 
@@ -115,7 +115,7 @@ class Protocol:
     Training
     --------
     optimizer, learning_rate, adam_betas, adam_eps
-        Adam is stated; *1e-3, (0.9, 0.999) and 1e-8 are our reading*, its paper's defaults.
+        Adam is stated; *1e-3, (0.9, 0.999) and 1e-8 are our reading*, the defaults of Adam's paper.
         "sgd", plain gradient descent with `learning_rate`, is a hypothesis about Table 2.
     epochs
         *20 is our reading.*
@@ -132,7 +132,7 @@ class Protocol:
     output_shift_start, output_shift_rate
         The output layer's shift of the minority minus that of the majority at the start, and how
         many times faster than the rest these shifts are learned; *0 and 1 are our reading*. With
-        the rate 0 they stay where they start.
+        the rate 0 the shifts stay where they start.
 
     Loss and weights
     ----------------
@@ -159,7 +159,7 @@ class Protocol:
 
         - "batch_average", the average over mini-batches, is stated; *one pass over the epoch's
           batches after training is our reading*.
-        - "last_epoch" averages what the batches showed while training.
+        - "last_epoch" averages the moments that the batches of the epoch had in training.
         - "moving_average" is torch's, with `momentum`; "moving_average_0.01" and
           "moving_average_0.001" have a momentum of their own, and "never_updated" has mean 0 and
           variance 1. The last three are hypotheses about Table 2.
@@ -167,13 +167,13 @@ class Protocol:
         - "pooled_hidden" is pooled in the hidden layer and "batch_average" in the output layer.
           "pooled_output" is "batch_average" in the hidden layer and pooled behind it.
           "averaged_output" is pooled in the hidden layer and averaged over mini-batches behind it.
-        - "running_sums" are those of training. "class_averages" are those of training in the
-          hidden layer and averages over mini-batches in the output layer behind it;
-          "class_averages_pooled" has pooled statistics in the output layer.
+        - "running_sums" are those of training. "class_averages" are the class averages of
+          training in the hidden layer, and averages over mini-batches in the output layer behind
+          it; "class_averages_pooled" has pooled statistics in the output layer.
         - "validated_threshold" is "batch_average" with another threshold between two classes,
           which five-fold validation inside the training set chooses.
         - The paper does not describe the use of test images: "evaluation_set" takes the
-          evaluated set as one batch without weights, as a network does that was left in training
+          evaluated set as one batch without weights, as happens if a network is left in training
           mode. The others are hypotheses about Table 2. "test_hm_ov" and the like take some of
           the four moments (mean and variance of the hidden and of the output layer) from the test
           set. "test_batches_100" normalizes test images in batches of that size in the order of
@@ -182,7 +182,7 @@ class Protocol:
         - "minority_weight" and "majority_weight" are probes: each image stands in a mini-batch of
           training images, with the weight of that class.
     momentum
-        Of "moving_average"; 0.1, torch's default.
+        The momentum of "moving_average"; 0.1 is torch's default.
     eval_epochs
         *Every epoch is our reading.*
     evaluate_on, fold

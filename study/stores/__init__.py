@@ -1,1 +1,1 @@
-"""Results on disk: plans, sweeps, stores, and runs that verify stored results."""
+"""Results on disk: plans, sweeps, stores, and checks that run stored results again."""

@@ -1,7 +1,7 @@
 """Chapters 1 to 4 and the introduction: the paper's argument, step by step.
 
-They ask what weights in the loss mean, what batch normalization does, where their sizes differ,
-and which data the three experiments have.
+They ask what weights in the loss mean, what batch normalization does, where the two disagree
+about the size of a mini-batch, and which data the three experiments have.
 """
 
 from study.chapters.argument.batches import example_batch

@@ -1,4 +1,4 @@
-"""The benchmarks page: what a weighted layer costs, beside what was aimed for and alternatives."""
+"""The benchmarks page: what a weighted layer costs, against its targets and alternatives."""
 
 from study.chapters.benchmarks.figures import ratio_dots, replica_times
 from study.chapters.benchmarks.tables import (

@@ -1,7 +1,8 @@
 """Chapter 10, beyond two classes.
 
-It asks what weighted BN does on ten long-tailed classes: who is ahead at which imbalance ratio,
-in the paper's network and a convolutional one, on which classes, and how well calibrated.
+It asks what weighted BN does on ten long-tailed classes: which method is ahead at which imbalance
+ratio, in the paper's network and a convolutional one, on which classes, and how well the methods
+are calibrated.
 """
 
 from study.chapters.long_tail.comparisons import (

@@ -1,7 +1,8 @@
 """Chapter 11, what to use.
 
-It asks which weighted BN works, how much of that is its balance, and what else one could use:
-candidates that validation chooses among, their verdicts on the test set, baselines and a recipe.
+It asks which repairs of weighted BN work, how much of the gain is due to balanced statistics, and
+what else one could use: candidates, the choice of validation among them, their verdicts on the
+test set, baselines and a recipe.
 """
 
 from study.chapters.repair.comparisons import leads, verdicts

@@ -1,8 +1,8 @@
 """Chapter 7, why weighted BN falls behind.
 
 It asks what Weighted + WBN loses, and why: the decision threshold drifts into the minority, with
-the learned shift of the output. A model that counts mini-batches predicts the drift, and
-interventions take suspected causes away one at a time.
+the learned shift of the output. A model that knows only how many minority images each mini-batch
+has predicts the drift. Interventions remove suspected causes one at a time.
 """
 
 from study.chapters.variants import TEN, TWO

@@ -1,4 +1,4 @@
-"""Where single trained networks put test images, between the training classes.
+"""Where single trained networks put the test images, relative to the two training classes.
 
 ``python -m study.chapters.why.positions FILE`` trains the networks again and writes the file anew.
 """
