@@ -59,7 +59,7 @@ def moved(fresh: pd.DataFrame, kept: pd.DataFrame) -> dict[str, str]:
     same = (change == 0).groupby("seed").all().all(axis=1)
     error = before[epoch == EPOCH].sem()
     return {
-        "seeds alike": f"{same.sum()} of {len(same)}",
+        "identical seeds": f"{same.sum()} of {len(same)}",
         f"a run, up to epoch {EARLY_EPOCHS}": f"{early.abs().max(axis=None):.2f}",
         f"a run, epoch {EPOCH}": f"{last.abs().max(axis=None):.2f}",
         f"a mean, epoch {EPOCH}": f"{last.mean().abs().max():.2f}",
