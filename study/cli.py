@@ -182,7 +182,7 @@ def sweep_plan(
 @_explained()
 def show(
     store: Annotated[Path, typer.Argument(help="Folder with results.")],
-    file: Annotated[Path | None, typer.Argument(help="A TOML file, to tell what is missing.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="A plan, to tell what is missing.")] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Print all rows as CSV instead.")] = False,
 ) -> None:
     """Tell what a store holds, what a plan still misses, and what that would cost."""
